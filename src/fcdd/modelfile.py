@@ -1,0 +1,81 @@
+"""One self-contained safetensors file for tensors and what describes them; nothing pickled, everything checked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from fcdd.errors import ModelError
+
+SCHEMA = 1
+
+
+def write(path: Path, kind: str, tensors: Mapping[str, Tensor], info: Mapping[str, Any]) -> None:
+    """Write `tensors` and the JSON-able `info` to `path`, so that a kill leaves the old file or the new one."""
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    text = json.dumps(info, sort_keys=True)
+    metadata = {"format": f"fcdd-{kind}", "schema": str(SCHEMA), "info": text, "sha256": _digest(plain, text)}
+    write_atomically(path, save(plain, metadata))
+
+
+def read(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and the info of a file that `write` made for `kind`; anything else is a ModelError."""
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file")
+    try:
+        with safe_open(path, framework="pt") as file:  # type: ignore[no-untyped-call]
+            metadata = file.metadata() or {}
+            _check_header(path, kind, metadata)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{path}: not a readable model file, perhaps truncated ({error})") from None
+    if metadata.get("sha256") != _digest(tensors, metadata["info"]):
+        raise ModelError(f"{path}: its content does not match its checksum; it was changed or damaged after saving")
+    info: dict[str, Any] = json.loads(metadata["info"])
+    return tensors, info
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write beside `path`, flush to the disk, rename over it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _check_header(path: Path, kind: str, metadata: Mapping[str, str]) -> None:
+    found = metadata.get("format", "")
+    if not found.startswith("fcdd-") or "info" not in metadata:
+        raise ModelError(f"{path}: a safetensors file, but not one of fcdd's")
+    if int(metadata.get("schema", "0")) > SCHEMA:
+        raise ModelError(f"{path}: written by a newer fcdd (schema {metadata['schema']}); upgrade fcdd to read it")
+    if found != f"fcdd-{kind}":
+        raise ModelError(f"{path}: holds a {found.removeprefix('fcdd-')}, not a {kind}")
+
+
+def _digest(tensors: Mapping[str, Tensor], text: str) -> str:
+    """SHA-256 over the info and every tensor's name, type, shape and bytes."""
+    sha = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        sha.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
+        sha.update(tensor.contiguous().flatten().view(torch.uint8).numpy())
+    return sha.hexdigest()
