@@ -1,0 +1,128 @@
+"""MVTec-AD: one class of parts, its good training images, and good and defective test images with masks."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fcdd import images
+from fcdd.data import Split
+from fcdd.data.files import Files
+from fcdd.errors import DataError
+
+CLASSES = (
+    "bottle",
+    "cable",
+    "capsule",
+    "carpet",
+    "grid",
+    "hazelnut",
+    "leather",
+    "metal_nut",
+    "pill",
+    "screw",
+    "tile",
+    "toothbrush",
+    "transistor",
+    "wood",
+    "zipper",
+)
+_REMEDY = "Get mvtec_anomaly_detection.tar.xz from https://www.mvtec.com/company/research/datasets/mvtec-ad."
+
+
+class Item(NamedTuple):
+    """One test image; a good one has no mask file."""
+
+    path: Path
+    kind: str
+    mask: Path | None
+
+
+def split(
+    root: Path,
+    normal: str,
+    size: int = 240,
+    *,
+    semi_supervised: bool = False,
+    authors_protocol: bool = False,
+    generator: torch.Generator | None = None,
+) -> Split:
+    """The class `normal`, in memory as uint8 (N, 3, `size`, `size`), stretched and antialiased.
+
+    `root` holds the classes' folders, or a folder mvtec or mvtec_anomaly_detection that does. `Split.mask` gives masks
+    at the image's original size. With `semi_supervised`, one test anomaly of each defect type, drawn by `generator`,
+    joins training with its mask (nearest neighbour, `size` × `size`) and leaves the test set; `authors_protocol` keeps
+    it there, as the authors' code does.
+    """
+    homes = (root, root / "mvtec", root / "mvtec_anomaly_detection")
+    place = next((home / normal for home in homes if (home / normal / "train").is_dir()), root / normal)
+    if not place.is_dir():
+        raise DataError(f"{place}: no such class folder; MVTec-AD has {', '.join(CLASSES)}. {_REMEDY}")
+    good = _images(place / "train" / "good")
+    items = read_test(place)
+    drawn = _draw(items, generator) if semi_supervised else []
+    tested = items if authors_protocol else [item for item in items if item not in drawn]
+    joined = f"; one anomaly of each of {len(drawn)} defect types in training" if drawn else ""
+    kept = ", kept in the test set (authors' protocol)" if drawn and authors_protocol else ""
+    return Split(
+        name=f"mvtec/{normal}",
+        nominal=Files(good, size).load(),
+        test=Files([item.path for item in tested], size).load(),
+        labels=torch.tensor([int(item.kind != "good") for item in tested]),
+        kinds=[item.kind for item in tested],
+        provenance=f"MVTec-AD {normal}, {len(good)} training and {len(tested)} test images{joined}{kept}",
+        mask=partial(_mask, tested),
+        anomalies=Files([item.path for item in drawn], size).load() if drawn else None,
+        anomaly_masks=_small_masks(drawn, size) if drawn else None,
+    )
+
+
+def read_test(place: Path) -> list[Item]:
+    """The test images of one class folder, good ones first; every defect has a mask of its image's size."""
+    items = [Item(path, "good", None) for path in _images(place / "test" / "good")]
+    kinds = sorted(folder.name for folder in (place / "test").iterdir() if folder.is_dir() and folder.name != "good")
+    for kind in kinds:
+        for path in _images(place / "test" / kind):
+            mask = place / "ground_truth" / kind / f"{path.stem}_mask.png"
+            if not mask.is_file():
+                raise DataError(f"{mask}: missing, the mask of {path}. {_REMEDY}")
+            if images.size(mask) != images.size(path):
+                (height, width), (rows, columns) = images.size(mask), images.size(path)
+                raise DataError(f"{mask}: {width} × {height}, but its image {path} has {columns} × {rows}.")
+            items.append(Item(path, kind, mask))
+    return items
+
+
+def _images(folder: Path) -> list[Path]:
+    found = images.find(folder) if folder.is_dir() else []
+    if not found:
+        raise DataError(f"{folder}: no images there, where MVTec-AD has them. {_REMEDY}")
+    return found
+
+
+def _draw(items: list[Item], generator: torch.Generator | None) -> list[Item]:
+    """One item of each defect type."""
+    if generator is None:
+        raise ValueError("semi_supervised draws at random: pass a generator")
+    drawn = []
+    for kind in sorted({item.kind for item in items} - {"good"}):
+        of_kind = [item for item in items if item.kind == kind]
+        drawn.append(of_kind[int(torch.randint(len(of_kind), (1,), generator=generator))])
+    return drawn
+
+
+def _mask(items: list[Item], index: int) -> NDArray[np.bool_]:
+    """Bool (H, W) at the original size; all False for a good image."""
+    item = items[index]
+    return images.load_mask(item.mask) if item.mask else np.zeros(images.size(item.path), dtype=np.bool_)
+
+
+def _small_masks(items: list[Item], size: int) -> torch.Tensor:
+    """(K, 1, size, size) uint8, 0 or 1."""
+    masks = [images.resize_mask(images.load_mask(item.mask), size) for item in items if item.mask]
+    return torch.from_numpy(np.stack(masks)[:, None].astype(np.uint8))

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from fcdd.data import voc
+from fcdd.data.files import Files
+from fcdd.errors import DataError
+
+
+def write_year(place: Path, lists: dict[str, list[str]]) -> None:
+    (place / "ImageSets" / "Main").mkdir(parents=True)
+    (place / "JPEGImages").mkdir()
+    for name, lines in lists.items():
+        (place / "ImageSets" / "Main" / f"{name}.txt").write_text("\n".join(lines) + "\n")
+        for line in lines:
+            pixels = np.zeros((10, 14, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(place / "JPEGImages" / f"{line.split()[0]}.jpg")
+
+
+def stems(source: object) -> list[str]:
+    assert isinstance(source, Files)
+    return [path.stem for path in source.paths]
+
+
+def test_lists_are_read_as_voc_writes_them(tmp_path: Path) -> None:
+    lists = {"horse_trainval": ["a -1", "b  1", "c  0", "d -1"], "horse_test": ["e  1", "f -1"]}
+    write_year(tmp_path / "VOCdevkit" / "VOC2007", lists)
+    write_year(tmp_path / "VOCdevkit" / "VOC2012", {"horse_train": ["x 1", "y -1"], "horse_val": ["z 1", "w -1"]})
+    split = voc.split(tmp_path, size=8)
+    assert stems(split.nominal) == ["a", "d"]
+    assert stems(split.anomalies) == ["b"]
+    assert stems(split.test) == ["f", "e"]
+    assert split.labels.tolist() == [0, 1]
+    assert split.kinds == ["other", "horse"]
+    assert split.test[torch.tensor([1])].shape == (1, 3, 8, 8)
+    assert split.provenance == "PASCAL VOC2007, trainval: 2 nominal and 1 horse, test: 1 and 1"
+    later = voc.split(tmp_path / "VOCdevkit" / "VOC2012")
+    assert (stems(later.nominal), stems(later.anomalies), stems(later.test)) == (["y"], ["x"], ["w", "z"])
+    assert voc.watermarked(tmp_path) == frozenset()
+
+
+def test_damage_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no VOCdevkit/VOC2007/JPEGImages.*VOCtrainval_06-Nov-2007\.tar"):
+        voc.split(tmp_path)
+    write_year(tmp_path / "VOC2007", {"horse_trainval": ["a -1", "b 1"], "horse_test": ["c 1", "d -1"]})
+    with pytest.raises(DataError, match="neither cat_trainval"):
+        voc.split(tmp_path, "cat")
+    test = tmp_path / "VOC2007" / "ImageSets" / "Main" / "horse_test.txt"
+    for text, reason in (
+        ("c 1\nd 7\n", "line 2"),
+        ("c 1\n", "1 anomalous and 0 other"),
+        ("c 1\nq -1\n", "q.jpg: missing"),
+    ):
+        test.write_text(text)
+        with pytest.raises(DataError, match=reason):
+            voc.split(tmp_path)
+
+
+def test_the_real_horses(shared_data: Path) -> None:
+    if not (shared_data / "VOCdevkit").is_dir():
+        pytest.skip("VOCdevkit not found")
+    split = voc.split(shared_data)
+    assert split.anomalies is not None
+    horses = len(split.anomalies) + int(split.labels.sum())
+    assert (len(split.nominal) + len(split.anomalies), len(split.test), horses) == (378, 189, 247)
+    marked = voc.watermarked(shared_data)
+    assert len(marked) == 8
+    test = np.array(stems(split.test))
+    horses_found = {*stems(split.anomalies), *test[split.labels.numpy() == 1]}
+    others = {*stems(split.nominal), *test[split.labels.numpy() == 0]}
+    assert len(marked & horses_found) >= 7  # one of the eight is listed, but its picture is not in the folder
+    assert not marked & others
