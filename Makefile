@@ -23,7 +23,7 @@ test: lint
 	$(BIN)/pytest
 
 bench: install
-	$(BIN)/python -m fcdd.experiments.bench
+	$(BIN)/python benchmarks/method.py
 
 clean:
 	rm -rf .venv build dist src/*.egg-info

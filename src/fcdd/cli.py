@@ -1,0 +1,119 @@
+"""The `fcdd` command: argument handling only. Heavy modules are imported by the command that needs them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import fcdd
+from fcdd.errors import FcddError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Anomaly detection whose score is its explanation (FCDD).",
+)
+
+BAD_INPUT = 2
+STOPPED = 130
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Threads = Annotated[int, typer.Option(help="CPU threads; 0 takes all cores.")]
+
+
+@contextmanager
+def reported(resume: str = "") -> Iterator[None]:
+    """Bad input ends with its message and code 2, a stop on request with code 130; a bug keeps its traceback."""
+    from fcdd.interrupt import Interrupted
+
+    try:
+        yield
+    except Interrupted as stop:
+        typer.echo(f"{stop}. {resume}".strip(), err=True)
+        raise typer.Exit(STOPPED) from None
+    except FcddError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(BAD_INPUT) from None
+
+
+def _threads(count: int) -> None:
+    import torch
+
+    if count:
+        torch.set_num_threads(count)
+
+
+@app.callback(invoke_without_command=True)
+def main(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+    if version:
+        typer.echo(fcdd.__version__)
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    recipe: Annotated[str, typer.Argument(help="fmnist, cifar10, imagenet, mvtec, mvtec-semi, voc, or a .toml file.")],
+    normal: Annotated[str, typer.Option(help="The nominal class (for voc: the anomalous one).")],
+    data: Annotated[Path, typer.Option(help="Folder that holds the datasets.", envvar="FCDD_DATA")] = Path("data"),
+    oe: Annotated[
+        str | None, typer.Option(help="Anomalies: cifar100, emnist, imagenet22k, confetti, folder:DIR.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Instead of the recipe's.")] = None,
+    seed: int = 0,
+    weights: Annotated[str | None, typer.Option(help="File of ImageNet weights, or none for a random start.")] = None,
+    network: Annotated[str | None, typer.Option(help="Instead of the recipe's, such as vgg16.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Override any recipe value: NAME=VALUE.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder of the result.")] = None,
+    authors_protocol: Annotated[bool, typer.Option(help="Keep training anomalies in the test set.")] = False,
+    overwrite: Annotated[bool, typer.Option(help="Start anew where a result or checkpoint exists.")] = False,
+    checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between two checkpoints.")] = 30.0,
+    threads: Threads = 0,
+    json_: Json = False,
+) -> None:
+    """Train and evaluate one model of a paper recipe. A stopped run goes on where it was."""
+    with reported(f"Resume with the same command: fcdd {' '.join(sys.argv[1:])}"):
+        from fcdd import recipe as recipes
+        from fcdd.experiments.run import Job
+        from fcdd.experiments.run import run as run_job
+
+        _threads(threads)
+        named = {"exposure": oe, "epochs": epochs, "network": network}
+        overrides = {k: v for k, v in named.items() if v is not None}
+        overrides |= dict(recipes.parse_override(text) for text in set_ or [])
+        job = Job(
+            recipe=recipes.load(recipe, overrides),
+            normal=normal,
+            data=data,
+            seed=seed,
+            weights=None if weights in (None, "none") else Path(str(weights)),
+            random_start=weights == "none",
+            authors_protocol=authors_protocol,
+        )
+        folder = output or Path("runs") / f"{Path(recipe).stem}-{normal}-seed{seed}"
+        if overwrite and folder.exists():
+            shutil.rmtree(folder)
+        _print_result(run_job(job, folder, quiet=json_, checkpoint_seconds=checkpoint_seconds), json_)
+
+
+def _print_result(result: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(result))
+        return
+    typer.echo(f"{result['name']}  ({result['data']}; anomalies: {result['exposure']})")
+    typer.echo(f"  start weights       {result['job']['weights']}")
+    typer.echo(f"  image AUROC         {result['image_auroc']:.4f}")
+    if result["pixel_auroc"] is not None:
+        typer.echo(f"  pixel AUROC pooled  {result['pixel_auroc']:.4f}")
+        typer.echo(f"  pixel AUROC mean    {result['pixel_auroc_mean']:.4f}")
+    if result["images_per_second"]:
+        typer.echo(f"  training            {result['images_per_second']:.1f} images/s, data {result['data_share']:.1%}")
+    typer.echo(f"  heatmaps            {result['files']['heatmaps']}")
+    typer.echo(f"  model               {result['files']['model']}")

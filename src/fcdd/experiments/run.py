@@ -1,0 +1,130 @@
+"""`fcdd run`: train and evaluate one model of a paper recipe on real data."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import fcdd
+from fcdd import modelfile, networks, training
+from fcdd.data import Source, Split, cifar, fashion_mnist, imagenet, mvtec, voc
+from fcdd.data import preprocess as preprocessing
+from fcdd.data.exposure import exposure as open_exposure
+from fcdd.errors import ModelError
+from fcdd.experiments.model import Evaluation, PaperModel, build, evaluate
+from fcdd.experiments.pictures import heatmap_sheet
+from fcdd.recipe import Recipe
+
+# Random streams of one seed, kept apart so that one more draw in one of them does not move the others.
+SPLIT_STREAM, EXPOSURE_STREAM, WEIGHTS_STREAM = -1, -2, -3
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model of a recipe: all that determines its result, and where the result goes."""
+
+    recipe: Recipe
+    normal: str
+    data: Path
+    seed: int
+    weights: Path | None  # ImageNet weights of a pretrained network
+    random_start: bool = False  # do without them
+    authors_protocol: bool = False  # semi-supervised MVTec: training anomalies stay in the test set
+
+
+def open_split(job: Job) -> Split:
+    """The dataset of the job, with `normal` as its nominal class (VOC: as its anomalous one)."""
+    recipe, root = job.recipe, job.data
+    readers: dict[str, Callable[[], Split]] = {
+        "fmnist": lambda: fashion_mnist.split(root, job.normal),
+        "cifar10": lambda: cifar.split(root, job.normal),
+        "imagenet": lambda: imagenet.split(root, job.normal, size=recipe.stored),
+        "voc": lambda: voc.split(root, job.normal, size=recipe.stored),
+        "mvtec": lambda: mvtec.split(
+            root,
+            job.normal,
+            size=recipe.stored,
+            semi_supervised=recipe.exposure == "labelled",
+            authors_protocol=job.authors_protocol,
+            generator=training.generator_of(job.seed, SPLIT_STREAM),
+        ),
+    }
+    return readers[recipe.dataset]()
+
+
+def open_corpus(job: Job, channels: int) -> tuple[Source | None, str]:
+    """The auxiliary anomalies and where they come from; None where they are synthetic or part of the split."""
+    if job.recipe.exposure in ("confetti", "labelled"):
+        return None, job.recipe.exposure
+    return open_exposure(
+        job.recipe.exposure,
+        job.data,
+        channels=channels,
+        size=job.recipe.stored,
+        limit=job.recipe.exposure_limit or None,
+        generator=training.generator_of(job.seed, EXPOSURE_STREAM),
+    )
+
+
+def start(job: Job) -> tuple[PaperModel, training.Supply, Split, str]:
+    """Everything up to the first step: data, network with its start weights, preprocessing, batches."""
+    torch.manual_seed(training.generator_of(job.seed, WEIGHTS_STREAM).initial_seed())
+    network = build(job.recipe)
+    if job.recipe.pretrained and not job.random_start:
+        networks.load_weights(network, job.recipe.network, job.weights)
+    split = open_split(job)
+    corpus, provenance = open_corpus(job, network.channels)
+    preprocess = preprocessing.fit(job.recipe.preprocess, split.nominal)
+    model = PaperModel(network, preprocess, job.recipe)
+    return model, training.supply(job.recipe, split, corpus, preprocess), split, provenance
+
+
+def run(job: Job, folder: Path, quiet: bool = False, checkpoint_seconds: float = 30.0) -> dict[str, Any]:
+    """Train, evaluate and write model, figures and result into `folder`; what is there already is not done again."""
+    result_path, checkpoint_path = folder / "result.json", folder / "checkpoint.safetensors"
+    identity = json.loads(json.dumps(_identity(job)))
+    if result_path.exists():
+        finished: dict[str, Any] = json.loads(result_path.read_text())
+        if finished["job"] != identity:
+            raise ModelError(f"{folder}: holds the result of another run; choose another -o, or pass --overwrite")
+        return finished
+    model, source, split, provenance = start(job)
+    history = training.train(model.network, source, job.seed, checkpoint_path, checkpoint_seconds, quiet)
+    model.save(folder / "model.safetensors", job.seed)
+    evaluation = evaluate(model, split, quiet)
+    heatmap_sheet(model, split, evaluation.scores, folder / "heatmaps.png")
+    result = {
+        "job": identity,
+        "name": split.name,
+        **_figures(evaluation),
+        "data": split.provenance,
+        "exposure": provenance,
+        "losses": history.losses,
+        "images_per_second": history.samples / history.seconds if history.seconds else None,
+        "data_share": history.data_seconds / history.seconds if history.seconds else None,
+        "versions": {"fcdd": fcdd.__version__, "torch": torch.__version__, "python": platform.python_version()},
+        "files": {"model": str(folder / "model.safetensors"), "heatmaps": str(folder / "heatmaps.png")},
+    }
+    modelfile.write_atomically(result_path, json.dumps(result, indent=1).encode())
+    checkpoint_path.unlink(missing_ok=True)
+    return result
+
+
+def _figures(evaluation: Evaluation) -> dict[str, Any]:
+    return asdict(evaluation)
+
+
+def _identity(job: Job) -> dict[str, Any]:
+    return {
+        "recipe": job.recipe.to_dict(),
+        "normal": job.normal,
+        "seed": job.seed,
+        "weights": "random" if job.random_start or job.weights is None else job.weights.name,
+        "authors_protocol": job.authors_protocol,
+    }

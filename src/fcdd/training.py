@@ -1,0 +1,198 @@
+"""The training loop of the paper's method: online supervision, optimiser, schedule, checkpoint and resume."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor
+
+from fcdd import checkpoint, objectives
+from fcdd.anomalies import confetti
+from fcdd.checkpoint import Position
+from fcdd.data import Source, Split
+from fcdd.data.augment import AUGMENTATIONS
+from fcdd.data.preprocess import Preprocess
+from fcdd.heatmaps import upsample
+from fcdd.interrupt import Interrupted, stop_on_signal
+from fcdd.networks.paper import FCN
+from fcdd.progress import Bar, bar
+from fcdd.recipe import Recipe
+
+REPLACE = 0.5  # probability that a nominal sample gives its place to an auxiliary anomaly
+
+
+@dataclass(frozen=True)
+class Batch:
+    """images (n, C, H, W) as the network takes them; y (n,) in {0, 1}; masks (n, 1, H, W) uint8, 1 where anomalous."""
+
+    images: Tensor
+    y: Tensor
+    masks: Tensor
+
+    def to(self, device: torch.device) -> Batch:
+        return Batch(self.images.to(device), self.y.to(device), self.masks.to(device))
+
+
+@dataclass
+class History:
+    """What a training did: the mean loss of each epoch, and where its time went."""
+
+    losses: list[float]
+    samples: int = 0
+    seconds: float = 0.0
+    data_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Supply:
+    """All that batches are made of: nominal images, auxiliary anomalies, and the way to the network's input.
+
+    `anomalies` None stands for synthetic ones, drawn onto the nominal images themselves.
+    """
+
+    recipe: Recipe
+    nominal: Source
+    anomalies: Source | None
+    anomaly_masks: Tensor | None  # (K, 1, H, W) of `anomalies`; None means all of every image
+    preprocess: Preprocess
+
+    def draw(self, indices: Tensor, generator: torch.Generator) -> Batch:
+        """Online supervision: each nominal image of `indices` gives way to an anomaly with probability one half."""
+        replaced = torch.rand(len(indices), generator=generator) < REPLACE
+        images, masks = self._mix(indices, replaced, generator)
+        images, moved = AUGMENTATIONS[self.recipe.augment](images, masks, self.recipe.size, generator)
+        assert moved is not None
+        images = self.preprocess(images).contiguous(memory_format=torch.channels_last)
+        return Batch(images, replaced.float(), moved)
+
+    def _mix(self, indices: Tensor, replaced: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        if self.anomalies is None:
+            images = self.nominal[indices].float() / 255
+            masks = torch.zeros(len(images), 1, *images.shape[2:], dtype=torch.uint8)
+            if replaced.any():
+                images[replaced], masks[replaced] = confetti(images[replaced], generator)
+            return images, masks
+        chosen = torch.randint(len(self.anomalies), (int(replaced.sum()),), generator=generator)
+        parts = [self.nominal[indices[~replaced]], self.anomalies[chosen]]
+        images = torch.empty(len(indices), *parts[0].shape[1:])
+        images[~replaced], images[replaced] = (part.float() / 255 for part in parts)
+        masks = replaced.to(torch.uint8).view(-1, 1, 1, 1).expand(-1, 1, *images.shape[2:]).contiguous()
+        if self.anomaly_masks is not None:
+            masks[replaced] = self.anomaly_masks[chosen]
+        return images, masks
+
+
+def supply(recipe: Recipe, split: Split, exposure: Source | None, preprocess: Preprocess) -> Supply:
+    """The batches of `recipe` on `split`; `exposure` is the auxiliary corpus where the recipe names one."""
+    labelled = recipe.exposure == "labelled"
+    anomalies = split.anomalies if labelled else exposure
+    return Supply(recipe, split.nominal, anomalies, split.anomaly_masks if labelled else None, preprocess)
+
+
+def loss_of(recipe: Recipe, network: FCN, phi: Tensor, batch: Batch) -> Tensor:
+    """The recipe's objective. On A′ the map is scaled by stride², so that upsampling keeps the level of A."""
+    A = objectives.pseudo_huber(phi)
+    if recipe.objective == "fcdd":
+        return objectives.fcdd(A, batch.y)
+    A_full = upsample(A, network.field, recipe.size, recipe.sigma) * network.field.stride**2
+    if recipe.objective == "pixelwise":
+        return objectives.fcdd_pixelwise(A_full, batch.masks)
+    return objectives.fcdd(A_full, batch.y)
+
+
+def generator_of(*key: int) -> torch.Generator:
+    """A generator that depends on `key` alone: a resumed run draws in step 7 of epoch 3 what the first one did."""
+    digest = hashlib.sha256(",".join(map(str, key)).encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+
+
+def batches_of(recipe: Recipe, samples: int, seed: int, epoch: int) -> list[Tensor]:
+    """The epoch's order: `passes` permutations of the nominal set, cut into batches."""
+    generator = generator_of(seed, epoch)
+    order = torch.cat([torch.randperm(samples, generator=generator) for _ in range(recipe.passes)])
+    return list(order.split(recipe.batch))
+
+
+def make_optimiser(recipe: Recipe, network: FCN) -> torch.optim.Optimizer:
+    parameters = [p for p in network.parameters() if p.requires_grad]
+    if recipe.optimiser == "adam":
+        return torch.optim.Adam(parameters, recipe.lr, weight_decay=recipe.weight_decay)
+    return torch.optim.SGD(
+        parameters, recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay, nesterov=recipe.momentum > 0
+    )
+
+
+def train(
+    network: FCN,
+    source: Supply,
+    seed: int,
+    checkpoint_path: Path | None = None,
+    checkpoint_seconds: float = 30.0,
+    quiet: bool = False,
+) -> History:
+    """Train `network` in place by `source.recipe`.
+
+    With `checkpoint_path` the state is saved every `checkpoint_seconds` between two steps, and an existing one is
+    taken up again; the weights at the end are bit-identical to those of a run that was never stopped. Ctrl-C and
+    SIGTERM save and raise `Interrupted`.
+    """
+    recipe = source.recipe
+    accelerator = Accelerator()
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    optimiser = make_optimiser(recipe, network)
+    identity = {**recipe.to_dict(), "seed": seed, "samples": len(source.nominal), **source.preprocess.to_dict()}
+    identity = {k: list(v) if isinstance(v, tuple) else v for k, v in identity.items()}
+    at = Position()
+    if checkpoint_path is not None and checkpoint_path.exists():
+        at = checkpoint.restore(checkpoint_path, network, optimiser, identity)
+    prepared, stepper = accelerator.prepare(network, optimiser)
+    history = History(at.losses)
+    saved = time.monotonic()
+    per_epoch = len(source.nominal) * recipe.passes
+    done = at.epoch * per_epoch + at.step * recipe.batch
+    with stop_on_signal() as stop, bar("training", recipe.epochs * per_epoch, done, quiet=quiet) as shown:
+        network.train()
+        for batch in _steps(source, seed, at, history, shown):
+            batch = batch.to(accelerator.device)
+            loss = loss_of(recipe, network, prepared(batch.images), batch)
+            for group in optimiser.param_groups:
+                group["lr"] = recipe.lr_at(at.epoch)
+            stepper.zero_grad()
+            accelerator.backward(loss)
+            stepper.step()
+            at.total += loss.item() * len(batch.y)
+            at.step += 1
+            if checkpoint_path is not None and (stop.is_set() or time.monotonic() - saved >= checkpoint_seconds):
+                checkpoint.save(checkpoint_path, network, optimiser, at, identity)
+                saved = time.monotonic()
+            if stop.is_set():
+                raise Interrupted(f"stopped in epoch {at.epoch + 1} of {recipe.epochs}")
+    if checkpoint_path is not None:
+        checkpoint.save(checkpoint_path, network, optimiser, at, identity)
+    network.eval()
+    return history
+
+
+def _steps(source: Supply, seed: int, at: Position, history: History, shown: Bar) -> Iterator[Batch]:
+    """The batches from `at` to the end of the last epoch; keeps the books between them."""
+    begun = time.monotonic()
+    for epoch in range(at.epoch, source.recipe.epochs):
+        order = batches_of(source.recipe, len(source.nominal), seed, epoch)
+        samples = sum(map(len, order))
+        for step in range(at.step, len(order)):
+            before = time.monotonic()
+            batch = source.draw(order[step], generator_of(seed, epoch, step))
+            history.data_seconds += time.monotonic() - before
+            yield batch
+            history.samples += len(batch.y)
+            seen = sum(map(len, order[: step + 1]))
+            shown.advance(len(batch.y), f"epoch {epoch + 1}/{source.recipe.epochs} loss {at.total / seen:.4f}")
+        at.losses.append(at.total / samples)
+        at.epoch, at.step, at.total = epoch + 1, 0, 0.0
+    history.seconds = time.monotonic() - begun

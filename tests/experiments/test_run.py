@@ -1,0 +1,90 @@
+"""`fcdd run` as its users call it, on small files in the official layout."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from typer.testing import CliRunner
+
+from fcdd.cli import app
+from fcdd.experiments.model import PaperModel
+
+from ..toy import stripes
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Fashion-MNIST of stripes: class 1 is horizontal, class 0 vertical; and a folder of noise as exposure."""
+    folder = tmp_path_factory.mktemp("data")
+    for part, count in (("train", 80), ("t10k", 30)):
+        pictures = torch.cat([stripes(count, False, len(part)), stripes(count, True, len(part) + 1)])
+        labels = bytes([1] * count + [0] * count)
+        header = struct.pack(">IIII", 2051, len(pictures), 28, 28)
+        _write(folder / f"{part}-images-idx3-ubyte.gz", header + pictures.numpy().tobytes())
+        _write(folder / f"{part}-labels-idx1-ubyte.gz", struct.pack(">II", 2049, len(labels)) + labels)
+    (folder / "aux").mkdir()
+    for index, picture in enumerate(stripes(12, True, 77)):
+        Image.fromarray(picture[0].numpy()).save(folder / "aux" / f"{index}.png")
+        noise = np.random.default_rng(index).integers(0, 256, (28, 28), dtype=np.uint8)
+        Image.fromarray(noise).save(folder / "aux" / f"noise{index}.png")
+    return folder
+
+
+def _write(path: Path, content: bytes) -> None:
+    with gzip.open(path, "wb") as file:
+        file.write(content)
+
+
+def run(root: Path, *arguments: str) -> tuple[int, str, str]:
+    common = ["run", "fmnist", "--normal", "trouser", "--data", str(root), "--oe", f"folder:{root / 'aux'}"]
+    result = CliRunner().invoke(app, [*common, "--epochs", "3", "--set", "batch=16", *arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_a_run_learns_writes_its_result_and_is_not_done_twice(root: Path, tmp_path: Path) -> None:
+    code, out, err = run(root, "-o", str(tmp_path / "r"), "--json")
+    assert code == 0, err
+    result = json.loads(out)
+    assert result["image_auroc"] > 0.95
+    assert result["pixel_auroc"] is None
+    assert len(result["losses"]) == 3
+    assert Image.open(result["files"]["heatmaps"]).size[0] > 300
+    assert not (tmp_path / "r" / "checkpoint.safetensors").exists()
+    stamp = (tmp_path / "r" / "model.safetensors").stat().st_mtime_ns
+    code, out, _ = run(root, "-o", str(tmp_path / "r"))
+    assert code == 0
+    assert f"image AUROC         {result['image_auroc']:.4f}" in out
+    assert (tmp_path / "r" / "model.safetensors").stat().st_mtime_ns == stamp
+    code, _, err = run(root, "-o", str(tmp_path / "r"), "--seed", "1")
+    assert (code, "--overwrite" in err) == (2, True)
+
+
+def test_a_saved_model_scores_as_the_run_did(root: Path, tmp_path: Path) -> None:
+    _, out, _ = run(root, "-o", str(tmp_path / "r"), "--json")
+    result = json.loads(out)
+    model = PaperModel.load(Path(result["files"]["model"]))
+    test = torch.cat([stripes(30, False, 4), stripes(30, True, 5)])
+    assert model.A(test).flatten(1).mean(1).tolist() == pytest.approx(result["scores"], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "speed=9"], "unknown recipe value speed"),
+        (["--normal", "sofa"], "sofa"),
+        (["--network", "vgg11", "--set", "pretrained=true"], "--weights FILE"),
+        (["--oe", "folder:/nonexistent-folder"], "nonexistent-folder"),
+    ],
+)
+def test_bad_input_is_code_2_with_the_remedy(root: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
+    code, out, err = run(root, "-o", str(tmp_path / "r"), *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
