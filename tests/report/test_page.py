@@ -1,0 +1,153 @@
+"""The page: its numbers, its safety with hostile names, its self-containment, and its size."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fcdd.calibration import Calibration, Verdict
+from fcdd.metrics import PixelHistogram
+from fcdd.regions import Region
+from fcdd.report import Card, Item, ReportData, render
+from fcdd.report.page import CHUNK
+
+HOSTILE = '</script><script>alert("x")</script><img src=x onerror=alert(1)>.png'
+IMAGE = np.zeros((20, 30, 3), np.uint8)
+
+
+class Page(HTMLParser):
+    """Tags with attributes, and the text of each script."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag == "script":
+            self.scripts.append((dict(attrs), ""))
+
+    def handle_data(self, data: str) -> None:
+        if self.tags and self.tags[-1][0] == "script" and not self.scripts[-1][1]:
+            self.scripts[-1] = (self.scripts[-1][0], data)
+        else:
+            self.text += data
+
+    def json(self, name: str) -> list[dict[str, object]]:
+        return next(json.loads(text) for attributes, text in self.scripts if attributes.get("id") == name)  # type: ignore[no-any-return]
+
+
+def item(name: str, label: int | None, score: float, verdict: Verdict, kind: str = "") -> Item:
+    regions = [Region(1, 2, 3, 4, 9, 0.5, 0.25)]
+    return Item.of(name, score, IMAGE, label=label, kind=kind, verdict=verdict, p_value=0.5, regions=regions)
+
+
+def written(report: ReportData, folder: Path) -> tuple[str, Page]:
+    render(report, folder / "report.html")
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    return text, Page(text)
+
+
+@pytest.fixture
+def report() -> ReportData:
+    items = [
+        item("a", 0, 0.1, Verdict.OK, "good"),
+        item("b", 0, 0.3, Verdict.NG, "good"),
+        item("c", 1, 0.2, Verdict.OK, "crack"),
+        item("d", 1, 0.9, Verdict.NG, "hole_<big>"),
+        item(HOSTILE, None, 0.5, Verdict.REVIEW, HOSTILE),
+    ]
+    pixels = PixelHistogram()
+    pixels.update(np.array([1, 2, 3, 4], np.float32), np.array([False, True, False, True]))
+    guarantee = str(Calibration(tuple(range(100))).guarantee(0.05))
+    card = {"Data": {"fingerprint": "<i>sha</i>"}}
+    return ReportData("T <x>", "S & s", items, {"reject": 0.25}, [Card("AUPRO", "0.9")], pixels.ranking(), guarantee,
+                      card, ["note <z>"])  # fmt: skip
+
+
+def test_numbers(report: ReportData, tmp_path: Path) -> None:
+    text, page = written(report, tmp_path)
+    assert "Image AUROC</dt><dd>0.750" in text  # 3 of 4 pairs in order
+    assert "Pixel AUROC</dt><dd>0.750" in text
+    assert "AUPRO</dt><dd>0.9<" in text
+    assert "Good parts rejected</dt><dd>50.0 %</dd><p>1 of 2" in text
+    assert "Defects passed as OK</dt><dd>50.0 %</dd><p>1 of 2" in text
+    rows = re.findall(r"<tr><th>(.*?)</th>(.*?)</tr>", text.split("<tbody>")[1])
+    table = {name: re.findall(r">([^<>]+)</td>", cells) for name, cells in rows}
+    assert table["good"] == ["2", "–", "0.2", "1", "–", "1"]
+    assert table["crack"] == ["1", "0.500", "0.2", "1", "–", "–"]
+    assert table["hole_<wbr>&lt;big&gt;"] == ["1", "1.000", "0.9", "–", "–", "1"]
+    assert [name for name, _ in rows].index("crack") < [name for name, _ in rows].index("hole_<wbr>&lt;big&gt;")
+    assert "100 good images" in page.text
+    assert "logical anomalies" in page.text
+    assert "not the probability" in page.text
+
+
+def test_items_are_sorted_and_carry_their_error(report: ReportData, tmp_path: Path) -> None:
+    _, page = written(report, tmp_path)
+    entries = {str(entry["name"]): entry for entry in page.json("items")}
+    assert list(entries) == ["d", HOSTILE, "b", "c", "a"]
+    assert {name: entry["error"] for name, entry in entries.items()} == {"a": 0, "b": 0.5, "c": 0.5, "d": 0, HOSTILE: 0}
+    assert entries["d"]["size"] == [30, 20]
+    assert entries["d"]["regions"] == [
+        {"x": 1, "y": 2, "width": 3, "height": 4, "area": 9, "peak": 0.5, "share": 0.25}
+    ]  # fmt: skip
+
+
+def test_nothing_runs_or_loads_but_our_own_script(report: ReportData, tmp_path: Path) -> None:
+    text, page = written(report, tmp_path)
+    running = [(attributes, code) for attributes, code in page.scripts if "type" not in attributes]
+    assert len(running) == 1
+    digest = base64.b64encode(hashlib.sha256(running[0][1].encode()).digest()).decode()
+    policy = next(a["content"] or "" for tag, a in page.tags if tag == "meta" and "http-equiv" in a)
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert not [tag for tag, a in page.tags if "src" in a or "href" in a or any(name.startswith("on") for name in a)]
+    assert not re.findall(r"https?://(?!www\.w3\.org/2000/svg)", text)
+    assert "<x>" not in text
+    assert "<z>" not in text
+    assert "<i>sha" not in text
+    assert "T <x>" in page.text
+
+
+def test_unlabelled_and_empty_reports(tmp_path: Path) -> None:
+    text, _ = written(ReportData("t", "", [item("a", None, 1.0, Verdict.OK)]), tmp_path)
+    assert "AUROC</dt>" not in text
+    assert "<h3>ROC" not in text
+    assert 'class="row unlabelled"' in text
+    text, page = written(ReportData("t", "", []), tmp_path)
+    assert page.json("items") == []
+    without = Item.of("a", 1.0, IMAGE)
+    text, _ = written(ReportData("t", "", [without]), tmp_path)
+    assert "1 images" in text
+
+
+def test_two_thousand_images(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).integers(0, 255, (16, 16, 3), np.uint8)
+    items = [Item.of(f"{i:04}.png", i / 7, noise, label=i % 2, verdict=Verdict.OK) for i in range(2000)]
+    _, page = written(ReportData("many", "", items), tmp_path)
+    blocks = [page.json(f"block-{number}") for number in range(2000 // CHUNK)]
+    assert sum(len(block) for block in blocks) == 2000
+    assert blocks[0][0] == items[-1].thumbnails
+    assert blocks[-1][-1] == items[0].thumbnails
+
+
+def test_written_whole_or_not_at_all(report: ReportData, tmp_path: Path) -> None:
+    render(report, tmp_path / "report.html")
+    before = (tmp_path / "report.html").read_bytes()
+    broken = item("a", 0, 0.1, Verdict.OK)
+    object.__setattr__(broken, "thumbnails", {"input": object()})
+    with pytest.raises(TypeError):
+        render(ReportData("t", "", [broken]), tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
