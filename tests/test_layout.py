@@ -14,14 +14,15 @@ SOURCE = Path(__file__).parents[1] / "src" / "fcdd"
 # Layers from the image file to the command; a module may import from its own layer and from earlier ones.
 LAYERS = [
     {"errors", "__init__"},
-    {"images", "receptive", "metrics", "regions", "colours", "objectives", "interrupt", "progress", "recipe"},
-    {"calibration", "modelfile", "networks", "heatmaps", "report"},
-    {"data", "anomalies", "checkpoint"},
-    {"training"},
+    {"images", "receptive", "metrics", "regions", "colours", "objectives", "interrupt", "progress", "recipe", "seeds"},
+    {"calibration", "modelfile", "networks", "heatmaps"},
+    {"result", "report", "data", "anomalies", "checkpoint", "doctor"},
+    {"training", "bank"},
+    {"detector"},
     {"experiments"},
     {"cli"},
 ]
-WITHOUT_TORCH = ["errors", "images", "metrics", "regions", "colours", "calibration", "report", "interrupt", "progress", "cli"]
+WITHOUT_TORCH = ["errors", "images", "metrics", "regions", "colours", "calibration", "report", "result", "interrupt", "progress", "cli"]
 
 
 def layer_of(module: str) -> int:

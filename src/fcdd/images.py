@@ -99,14 +99,15 @@ def save_png(array: NDArray[Any], path: str | Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def resize(pixels: NDArray[np.uint8], side: int, fit: Fit = "stretch") -> NDArray[np.uint8]:
-    """(H, W) or (H, W, 3) → (side, side[, 3]), bilinear and antialiased.
+def resize(pixels: NDArray[np.uint8], side: int | tuple[int, int], fit: Fit = "stretch") -> NDArray[np.uint8]:
+    """(H, W) or (H, W, 3) → (side, side[, 3]), or the height and width given, bilinear and antialiased.
 
     "stretch" resizes both sides exactly; "crop" brings the shorter side to `side` and keeps the centre.
     """
     image = Image.fromarray(pixels)
-    if fit == "stretch":
-        return np.array(image.resize((side, side), Image.Resampling.BILINEAR))
+    if fit == "stretch" or not isinstance(side, int):
+        height, width = (side, side) if isinstance(side, int) else side
+        return np.array(image.resize((width, height), Image.Resampling.BILINEAR))
     shorter = min(image.size)
     width, height = (max(side, round(length * side / shorter)) for length in image.size)
     left, top = (width - side) // 2, (height - side) // 2

@@ -33,7 +33,7 @@ def read(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if not path.is_file():
         raise ModelError(f"{path}: no such file")
     try:
-        with safe_open(path, framework="pt") as file:  # type: ignore[no-untyped-call]
+        with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             _check_header(path, kind, metadata)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -77,5 +77,5 @@ def _digest(tensors: Mapping[str, Tensor], text: str) -> str:
     for name in sorted(tensors):
         tensor = tensors[name]
         sha.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
-        sha.update(tensor.contiguous().flatten().view(torch.uint8).numpy())
+        sha.update(tensor.contiguous().flatten().view(torch.uint8).numpy().data)
     return sha.hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from fcdd.interrupt import Interrupted, stop_on_signal
 from fcdd.networks.paper import FCN
 from fcdd.progress import Bar, bar
 from fcdd.recipe import Recipe
+from fcdd.seeds import generator_of
 
 REPLACE = 0.5  # probability that a nominal sample gives its place to an auxiliary anomaly
 
@@ -104,12 +104,6 @@ def loss_of(recipe: Recipe, network: FCN, phi: Tensor, batch: Batch) -> Tensor:
     if recipe.objective == "pixelwise":
         return objectives.fcdd_pixelwise(A_full, batch.masks)
     return objectives.fcdd(A_full, batch.y)
-
-
-def generator_of(*key: int) -> torch.Generator:
-    """A generator that depends on `key` alone: a resumed run draws in step 7 of epoch 3 what the first one did."""
-    digest = hashlib.sha256(",".join(map(str, key)).encode()).digest()
-    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
 
 
 def batches_of(recipe: Recipe, samples: int, seed: int, epoch: int) -> list[Tensor]:

@@ -18,6 +18,7 @@ from fcdd import images
 from fcdd.errors import ImageError
 from fcdd.images import Fit
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -49,7 +50,7 @@ class Files:
         chosen = [self.paths[index] for index in indices.tolist()]
         if not chosen:
             return torch.empty((0, self.channels, self.size, self.size), dtype=torch.uint8)
-        return torch.from_numpy(np.stack(_threaded(self._decode, chosen)))
+        return torch.from_numpy(np.stack(threaded(self._decode, chosen)))
 
     def load(self) -> Tensor:
         """All images, (N, C, size, size) uint8."""
@@ -64,7 +65,7 @@ def problems(paths: Sequence[Path], *, masks: bool = False) -> list[ImageError]:
 
     So a folder is checked as a whole before anything starts.
     """
-    found = _threaded(partial(_problem, images.load_mask if masks else images.load), paths)
+    found = threaded(partial(_problem, images.load_mask if masks else images.load), paths)
     return [error for error in found if error]
 
 
@@ -76,7 +77,7 @@ def _problem(read: Callable[[Path], object], path: Path) -> ImageError | None:
     return None
 
 
-def _threaded(work: Callable[[Path], T], paths: Sequence[Path]) -> list[T]:
+def threaded(work: Callable[[S], T], paths: Sequence[S]) -> list[T]:
     """Pillow decodes and resizes without the interpreter's lock, so threads suffice; order is kept."""
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 16)) as pool:
         return list(pool.map(work, paths))

@@ -326,10 +326,17 @@ def _photograph(seed: tuple[int, ...], size: int, kind: str = "good", severity: 
     return torch.from_numpy(image), torch.from_numpy(changed[None].astype(np.uint8))
 
 
-def generate(n_train: int = 60, n_good: int = 30, n_defects_each: int = 10, size: int = 192, seed: int = 0) -> Plates:
+def generate(
+    n_train: int = 60,
+    n_good: int = 30,
+    n_defects_each: int = 10,
+    size: int = 192,
+    seed: int = 0,
+    faintest: float = 0.0,
+) -> Plates:
     """Nominal training plates, and a test set of good ones followed by every kind of defect, from faint to severe.
 
-    Equal arguments give equal plates. Marks and scratches need a `size` of 96 or more to be seen.
+    `faintest` in [0, 1) is the severity that each kind starts from. Equal arguments give equal plates. Marks and scratches need a `size` of 96 or more to be seen.
     """
     if size < 96:
         raise ValueError(f"plates of {size} px are too small to show their defects; use 96 or more")
@@ -340,7 +347,8 @@ def generate(n_train: int = 60, n_good: int = 30, n_defects_each: int = 10, size
     kinds = ["good"] * n_good
     for k, kind in enumerate(DEFECTS):
         for i in range(n_defects_each):
-            test.append(_photograph((seed, 2 + k, i), size, kind, (i + 0.5) / n_defects_each))
+            severity = faintest + (1 - faintest) * (i + 0.5) / n_defects_each
+            test.append(_photograph((seed, 2 + k, i), size, kind, severity))
             kinds.append(kind)
     labels = torch.tensor([int(kind != "good") for kind in kinds])
     images, masks = (torch.stack(part) for part in zip(*test, strict=True))

@@ -20,9 +20,7 @@ from fcdd.errors import ModelError
 from fcdd.experiments.model import Evaluation, PaperModel, build, evaluate
 from fcdd.experiments.pictures import heatmap_sheet
 from fcdd.recipe import Recipe
-
-# Random streams of one seed, kept apart so that one more draw in one of them does not move the others.
-SPLIT_STREAM, EXPOSURE_STREAM, WEIGHTS_STREAM = -1, -2, -3
+from fcdd.seeds import generator_of
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ def open_split(job: Job) -> Split:
             size=recipe.stored,
             semi_supervised=recipe.exposure == "labelled",
             authors_protocol=job.authors_protocol,
-            generator=training.generator_of(job.seed, SPLIT_STREAM),
+            generator=generator_of(job.seed, "split"),
         ),
     }
     return readers[recipe.dataset]()
@@ -68,13 +66,13 @@ def open_corpus(job: Job, channels: int) -> tuple[Source | None, str]:
         channels=channels,
         size=job.recipe.stored,
         limit=job.recipe.exposure_limit or None,
-        generator=training.generator_of(job.seed, EXPOSURE_STREAM),
+        generator=generator_of(job.seed, "exposure"),
     )
 
 
 def start(job: Job) -> tuple[PaperModel, training.Supply, Split, str]:
     """Everything up to the first step: data, network with its start weights, preprocessing, batches."""
-    torch.manual_seed(training.generator_of(job.seed, WEIGHTS_STREAM).initial_seed())
+    torch.manual_seed(generator_of(job.seed, "weights").initial_seed())
     network = build(job.recipe)
     if job.recipe.pretrained and not job.random_start:
         networks.load_weights(network, job.recipe.network, job.weights)

@@ -1,0 +1,296 @@
+"""`Detector`: good pictures in, a calibrated and explainable verdict for every further one out."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import platform
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+import fcdd
+from fcdd import bank, images, modelfile
+from fcdd.calibration import Calibration, CalibrationError
+from fcdd.data.inputs import Inputs, Picture, digest, shape_of, stream
+from fcdd.errors import DataError, ModelError
+from fcdd.networks.description import Architecture, Description
+from fcdd.progress import bar
+from fcdd.result import Grid, Result, explain, score_of
+from fcdd.seeds import generator_of
+
+BATCH = 8
+FEWEST_GOOD = 10
+REVIEW_FACTOR = 5.0  # by default this many times as many good parts go to review as are rejected
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The default recipe: one for all parts, nothing to tune."""
+
+    architecture: Architecture = field(default_factory=Architecture)
+    smallest: int = 256  # the input has about as many pixels as the good images, within squares of these sides:
+    largest: int = 384  # more costs time and shows nothing new, fewer hides small defects
+    vectors: int = 120_000  # size of the bank: 120 MB, whatever the number of images
+    holdout: float = 0.25  # share of the good images kept from training for calibration
+    top: float = 0.01  # share of the strongest cells whose mean is the score
+    sigma: float = 8.0  # of the Gaussian that shows a cell, in pixels of the input
+    max_false_rejects: float | None = None  # None: 1 %, or the least that the calibration images support
+    review: float | None = None  # None: five times as many as are rejected
+
+
+class Detector:
+    """Learns what good parts look like; then scores, explains and judges pictures.
+
+    >>> detector = Detector().fit(["good/1.png", …])
+    >>> result = detector.predict("incoming/7.png")
+    >>> result.verdict, result.score, result.p_value, result.regions
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        seed: int = 0,
+        roi: NDArray[np.bool_] | None = None,
+        weights: Path | None = None,
+    ) -> None:
+        """`roi` (H, W) marks where to look, at any size; `weights` replaces the packaged file of the trunk."""
+        self.settings = settings or Settings()
+        self.seed, self.roi, self._weights = seed, roi, weights
+        self.card: dict[str, Any] = {}
+        self._description: Description | None = None
+        self._grid: Grid | None = None
+        self._calibration: Calibration | None = None
+        self.pixel_threshold = math.inf
+
+    # ------------------------------------------------------------------------------------------------- learn
+
+    def fit(
+        self,
+        good: Path | str | Sequence[Picture],
+        defects: Sequence[Picture] | None = None,
+        masks: Sequence[NDArray[np.bool_] | None] | None = None,
+        *,
+        work: Path | None = None,
+        quiet: bool = True,
+    ) -> Detector:
+        """Learn from good pictures: a folder, or files and arrays. `work`, a folder, lets a killed fit go on."""
+        pictures: list[Picture] = list(images.find(good)) if isinstance(good, str | Path) else list(good)
+        if len(pictures) < FEWEST_GOOD:
+            raise DataError(f"{len(pictures)} good images: at least {FEWEST_GOOD} are needed. Add good images.")
+        held = self.held_out(len(pictures))
+        kept = sorted(set(range(len(pictures))) - set(held))
+        levels = self._levels(len(held))
+        shape = self._shape(pictures)
+        description = Description(self.settings.architecture)
+        description.trunk.load(self._weights)
+        description.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self._description = description
+        self._grid = Grid(shape, description.field.stride, description.field.start, self.settings.sigma)
+        self.card = self._make_card(pictures, kept, held)
+        training = Inputs([pictures[i] for i in kept], shape)
+        description.level.copy_(_mean_colour(training))
+        inside = torch.from_numpy(self.inside.ravel())
+        identity = {"settings": _plain(self.settings), "seed": self.seed, "good": self.card["good"]["fingerprint"]}
+        vectors = bank.gather(description, training, inside, self.settings.vectors, self.seed, work, identity, quiet)
+        description.fit(vectors, generator_of(self.seed, "planes"))
+        self._calibrate([pictures[i] for i in held], levels, quiet)
+        return self
+
+    def calibrate(self, good: Sequence[Picture], max_false_rejects: float | None = None, quiet: bool = True) -> None:
+        """Replace the calibration by that of other good pictures, which must not have been trained on."""
+        seen = set(self.card["good"]["trained"])
+        repeated = [i for i, picture in enumerate(good) if digest(picture)[:16] in seen]
+        if repeated:
+            raise CalibrationError(
+                f"{len(repeated)} of these images were trained on, the first is number {repeated[0] + 1}; "
+                "their scores would promise too much. Give images that the detector has not seen"
+            )
+        if max_false_rejects is not None:
+            self.settings = replace(self.settings, max_false_rejects=max_false_rejects, review=None)
+        self._calibrate(good, self._levels(len(good)), quiet)
+
+    def _calibrate(self, good: Sequence[Picture], levels: tuple[float, float], quiet: bool) -> None:
+        """Scores of held-out good pictures, and the heat that only the share `reject` of them reaches anywhere."""
+        reject, review = levels
+        scores, peaks = [], []
+        with bar("calibrating", len(good), quiet=quiet) as shown:
+            for _, cells in self._cells(good):
+                scores.append(score_of(cells, self.inside, self.settings.top))
+                peaks.append(float(self.grid.heatmap(cells, self.grid.shape).max()))
+                shown.advance(1)
+        self._calibration = Calibration(tuple(scores), review=review, reject=reject)
+        self.pixel_threshold = Calibration(tuple(peaks), review=review, reject=reject).threshold(reject)
+
+    def reject_above(self, score: float) -> None:
+        """Reject by this score, found with labelled defects, instead of by the false-reject level."""
+        self._calibration = replace(self.calibration, reject_above=score)
+
+    def held_out(self, count: int) -> list[int]:
+        """Which of `count` good pictures `fit` keeps from training for calibration."""
+        order = torch.randperm(count, generator=generator_of(self.seed, "holdout"))
+        return sorted(order[: math.ceil(self.settings.holdout * count)].tolist())
+
+    def _levels(self, images_held: int) -> tuple[float, float]:
+        """(reject, review): as asked, or what `images_held` calibration images support."""
+        smallest = 1 / (images_held + 1)
+        reject = self.settings.max_false_rejects
+        if reject is None:
+            reject = max(0.01, smallest)
+        elif reject < smallest:
+            needed = math.ceil(1 / reject - 1e-9) - 1
+            raise CalibrationError(
+                f"max false rejects {reject:g} cannot be promised from {images_held} calibration images, the least is "
+                f"{smallest:.2g}: {needed - images_held} more calibration images are needed, "
+                f"{math.ceil((needed - images_held) / self.settings.holdout)} more good images in training"
+            )
+        review = self.settings.review
+        return reject, max(reject, min(0.5, REVIEW_FACTOR * reject if review is None else review))
+
+    def _shape(self, pictures: Sequence[Picture]) -> tuple[int, int]:
+        """The input's height and width: the good images' median aspect, within the settings' sides, in whole cells."""
+        sizes = np.array([shape_of(picture) for picture in pictures], np.float64)
+        side = float(np.median(np.sqrt(sizes.prod(1))))
+        aspect = float(np.median(sizes[:, 0] / sizes[:, 1]))
+        side = min(max(side, self.settings.smallest), self.settings.largest)
+        height, width = (16 * max(4, round(side * factor / 16)) for factor in (aspect**0.5, aspect**-0.5))
+        return height, width
+
+    def _make_card(self, pictures: Sequence[Picture], kept: list[int], held: list[int]) -> dict[str, Any]:
+        digests = [digest(picture) for picture in pictures]
+        return {
+            "good": {
+                "images": len(pictures),
+                "calibration": len(held),
+                "fingerprint": hashlib.sha256("".join(sorted(digests)).encode()).hexdigest(),
+                "trained": [digests[i][:16] for i in kept],
+            },
+            "versions": {"fcdd": fcdd.__version__, "torch": torch.__version__, "python": platform.python_version()},
+        }
+
+    # --------------------------------------------------------------------------------------------------- use
+
+    @overload
+    def predict(self, picture: Picture) -> Result: ...  # type: ignore[overload-overlap]  # str and bytes are iterable
+    @overload
+    def predict(self, picture: Iterable[Picture]) -> Iterator[Result]: ...
+    def predict(self, picture: Picture | Iterable[Picture]) -> Result | Iterator[Result]:
+        """The result of one picture (file, bytes or array), or one after the other of many."""
+        if isinstance(picture, str | Path | bytes | np.ndarray):
+            return next(self.inspect([picture]))[1]
+        return (result for _, result in self.inspect(picture))
+
+    def score_samples(self, pictures: Iterable[Picture]) -> NDArray[np.float64]:
+        """Scores (N,), higher = more anomalous."""
+        return np.array([score_of(cells, self.inside, self.settings.top) for _, cells in self._cells(pictures)])
+
+    def inspect(self, pictures: Iterable[Picture]) -> Iterator[tuple[NDArray[np.uint8], Result]]:
+        """Every picture's pixels, RGB uint8 (H, W, 3), with its result."""
+        for array, cells in self._cells(pictures):
+            yield array, self.judge(cells, (array.shape[0], array.shape[1]))
+
+    def judge(self, cells: NDArray[np.float32], size: tuple[int, int]) -> Result:
+        """The verdict on one image of `size` (H, W) from its cells (h, w)."""
+        score = score_of(cells, self.inside, self.settings.top)
+        heatmap = self.grid.heatmap(cells, size)
+        calibration = self.calibration
+        return Result(
+            score=score,
+            p_value=calibration.p_value(score),
+            verdict=calibration.verdict(score),
+            heatmap=heatmap,
+            regions=explain(heatmap, self.pixel_threshold),
+            cells=cells,
+        )
+
+    @torch.inference_mode()
+    def _cells(self, pictures: Iterable[Picture]) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.float32]]]:
+        """Pixels and cells (h, w), zero outside the region of interest, of every picture in turn."""
+        description, inside = self.description, self.inside
+        for arrays, inputs in stream(pictures, self.grid.shape, BATCH):
+            for array, cells in zip(arrays, description(inputs.float())[:, 0].numpy(), strict=True):
+                yield array, np.where(inside, cells, np.float32(0))
+
+    @property
+    def description(self) -> Description:
+        if self._description is None:
+            raise ModelError("the detector has not learnt anything yet: call fit, or Detector.load")
+        return self._description
+
+    @property
+    def grid(self) -> Grid:
+        if self._grid is None:
+            raise ModelError("the detector has not learnt anything yet: call fit, or Detector.load")
+        return self._grid
+
+    @property
+    def calibration(self) -> Calibration:
+        if self._calibration is None:
+            raise ModelError("the detector has not learnt anything yet: call fit, or Detector.load")
+        return self._calibration
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Cells (h, w) inside the region of interest."""
+        inside = self.grid.inside(self.roi)
+        if not inside.any():
+            raise DataError("the region of interest is smaller than one cell of the heatmap; mark a larger one")
+        return inside
+
+    # -------------------------------------------------------------------------------------------------- keep
+
+    def save(self, path: Path | str) -> None:
+        """Everything in one safetensors file: weights, recipe, calibration and model card."""
+        tensors = dict(self.description.state_dict())
+        if self.roi is not None:
+            tensors["roi"] = torch.from_numpy(self.roi)
+        info = {
+            "settings": _plain(self.settings),
+            "seed": self.seed,
+            "grid": asdict(self.grid),
+            "calibration": self.calibration.to_dict(),
+            "pixel_threshold": self.pixel_threshold,
+            "card": self.card,
+        }
+        modelfile.write(Path(path), "detector", tensors, info)
+
+    @staticmethod
+    def load(path: Path | str) -> Detector:
+        """A saved detector; ModelError where the file is damaged, changed, of another kind or too new."""
+        tensors, info = modelfile.read(Path(path), "detector")
+        settings = dict(info["settings"])
+        architecture: dict[str, Any] = settings.pop("architecture")
+        architecture["taps"] = tuple(architecture["taps"])
+        roi = tensors.pop("roi", None)
+        detector = Detector(
+            Settings(architecture=Architecture(**architecture), **settings),
+            seed=info["seed"],
+            roi=None if roi is None else roi.numpy(),
+        )
+        description = Description(detector.settings.architecture)
+        description.load_state_dict(tensors)
+        detector._description = description.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        detector._grid = Grid(**{**info["grid"], "shape": tuple(info["grid"]["shape"])})
+        detector._calibration = Calibration.from_dict(info["calibration"])
+        detector.pixel_threshold = info["pixel_threshold"]
+        detector.card = info["card"]
+        return detector
+
+
+def _plain(settings: Settings) -> dict[str, Any]:
+    """Settings as JSON holds them."""
+    values = asdict(settings)
+    values["architecture"]["taps"] = list(values["architecture"]["taps"])
+    return values
+
+
+def _mean_colour(source: Inputs) -> torch.Tensor:
+    """Mean RGB (3,) in 0…255 over at most 64 of the images: the lamp's level needs no more."""
+    chosen = torch.arange(0, len(source), max(1, len(source) // 64))
+    return torch.stack([source[part].float().mean((0, 2, 3)) for part in chosen.split(1)]).mean(0)

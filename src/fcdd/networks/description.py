@@ -1,0 +1,101 @@
+"""The inspector's network: a frozen trunk, whitened features, and their distance to what good parts show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+import torch.nn.functional as F
+from torch import Generator, Tensor, nn
+
+from fcdd.networks.backbones import LiteTrunk
+from fcdd.networks.planes import Planes, Whiten
+from fcdd.objectives import pseudo_huber
+from fcdd.receptive import Field
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What fixes the shapes of a description's tensors."""
+
+    trunk: str = "efficientnet-lite0"
+    taps: tuple[int, ...] = (2, 4, 7, 10)  # blocks whose outputs are joined
+    planes: int = 128
+    directions: int = 16
+
+
+class Description(nn.Module):
+    """Images (N, 3, H, W), float in 0…255 → cells A (N, 1, h, w) ≥ 0 on a grid of stride 8.
+
+    A = √(d²/s² + 1) − 1, with d the distance of a cell's features to the nearest nominal plane and s the median of d
+    over good parts: the pseudo-Huber norm of the paper with many centres for one.
+    """
+
+    level: Tensor  # (3,) mean of good images, the lighting that every image is brought to
+    scale: Tensor  # s
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.architecture = architecture
+        self.trunk = LiteTrunk(architecture.taps)
+        channels = self.trunk.channels
+        self.whiten = Whiten(channels)
+        self.planes = Planes(architecture.planes, architecture.directions, channels)
+        self.register_buffer("level", torch.full((3,), 127.0))
+        self.register_buffer("scale", torch.ones(()))
+        self.field: Field = min((f for f in self.trunk.fields if f.stride == 8), key=lambda f: f.size)
+
+    def relight(self, images: Tensor) -> Tensor:
+        """Each channel brought to the good images' mean by a gain of at most a quarter: an ageing lamp is no defect."""
+        gain = self.level.view(1, 3, 1, 1) / images.mean((2, 3), keepdim=True).clamp_min(1.0)
+        return images * gain.clamp(0.8, 1.25)
+
+    def features(self, images: Tensor) -> Tensor:
+        """(N, 3, H, W) → joined taps (N, C, h, w), each cell the mean of its 3×3 neighbourhood."""
+        images = (self.relight(images) - 127) / 128
+        taps = self.trunk(images.contiguous(memory_format=torch.channels_last))
+        cells = images.shape[2] // self.field.stride, images.shape[3] // self.field.stride
+        aligned = [self._to_grid(tap, field, cells) for tap, field in zip(taps, self.trunk.fields, strict=True)]
+        return F.avg_pool2d(torch.cat(aligned, 1), 3, 1, 1, count_include_pad=False)
+
+    def _to_grid(self, tap: Tensor, field: Field, cells: Sequence[int]) -> Tensor:
+        if field.stride == self.field.stride:
+            return tap
+        rows, columns = (grid_matrix(field, tap.shape[2 + i], self.field, cells[i]).to(tap) for i in (0, 1))
+        return rows @ tap @ columns.T
+
+    def distances(self, features: Tensor) -> Tensor:
+        """Features (N, C, h, w) → squared distances d² (N, 1, h, w) to the nearest nominal plane."""
+        n, channels, height, width = features.shape
+        vectors = features.permute(0, 2, 3, 1).reshape(-1, channels)
+        squared: Tensor = self.planes(self.whiten(vectors))
+        return squared.view(n, 1, height, width)
+
+    @torch.no_grad()
+    def fit(self, vectors: Tensor, generator: Generator) -> None:
+        """Learn whitening, planes and scale from nominal features (M, C)."""
+        self.whiten.fit(vectors)
+        white = self.whiten(vectors)
+        self.planes.fit(white, generator)
+        self.scale.copy_(self.planes(white[:: max(1, len(white) // 10_000)]).sqrt().median())
+
+    def forward(self, images: Tensor) -> Tensor:
+        return pseudo_huber(self.distances(self.features(images)).sqrt() / self.scale)
+
+
+@lru_cache(maxsize=64)
+def grid_matrix(source: Field, source_cells: int, target: Field, cells: int) -> Tensor:
+    """(cells, source_cells): weights that bring one grid of cells to another by the centres of their fields.
+
+    A triangle as wide as the coarser stride: linear interpolation towards a finer grid, a smooth mean towards a
+    coarser one. Rows add up to one.
+    """
+    wide = max(source.stride, target.stride)
+    centres = torch.tensor(target.centres(cells), dtype=torch.float64)
+    # Beyond the outermost source cells their value goes on, as the reflecting border of the trunk would have it.
+    inside = centres.clamp(source.centres(source_cells)[0], source.centres(source_cells)[-1])
+    distance = inside[:, None] - torch.tensor(source.centres(source_cells), dtype=torch.float64)
+    weight = (1 - distance.abs() / wide).clamp_min(0)
+    return (weight / weight.sum(1, keepdim=True)).float()
