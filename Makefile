@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test lint bench clean
+.PHONY: install demo test lint bench bench-detector clean
 
 install: .venv/installed
 
@@ -21,6 +21,9 @@ lint: install
 
 test: lint
 	$(BIN)/pytest
+
+bench-detector: install
+	$(BIN)/python benchmarks/detector.py --data $(DATA)
 
 bench: install
 	$(BIN)/python benchmarks/method.py

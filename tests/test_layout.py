@@ -17,12 +17,26 @@ LAYERS = [
     {"images", "receptive", "metrics", "regions", "colours", "objectives", "interrupt", "progress", "recipe", "seeds"},
     {"calibration", "modelfile", "networks", "heatmaps"},
     {"result", "report", "data", "anomalies", "checkpoint", "doctor"},
-    {"training", "bank"},
-    {"detector"},
+    {"training", "bank", "defects"},
+    {"detector", "inspection"},
+    {"commands"},
+    {"demo"},
     {"experiments"},
     {"cli"},
 ]
-WITHOUT_TORCH = ["errors", "images", "metrics", "regions", "colours", "calibration", "report", "result", "interrupt", "progress", "cli"]
+WITHOUT_TORCH = [
+    "errors",
+    "images",
+    "metrics",
+    "regions",
+    "colours",
+    "calibration",
+    "report",
+    "result",
+    "interrupt",
+    "progress",
+    "cli",
+]
 
 
 def layer_of(module: str) -> int:

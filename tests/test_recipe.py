@@ -24,6 +24,13 @@ def test_the_papers_schedules() -> None:
     assert [cifar.lr_at(e) for e in (0, 399, 400, 500)] == pytest.approx([1e-3, 1e-3, 1e-4, 1e-5])
 
 
+def test_a_shortened_recipe_cools_down_over_its_second_half() -> None:
+    short = recipe.load("cifar10").shortened(4)
+    rates = [short.lr_at(0), short.lr_at(1, 0.9), short.lr_at(3), short.lr_at(3, 0.5)]
+    assert rates == pytest.approx([1e-3, 1e-3, 0.5e-3, 0.25e-3])
+    assert recipe.load("cifar10").shortened(600).cooldown == 0
+
+
 def test_overrides_are_read_as_toml() -> None:
     pairs = dict(map(recipe.parse_override, ["lr=0.5", "epochs=3", "exposure=emnist", "lr_milestones=[1, 2]"]))
     loaded = recipe.load("fmnist", pairs)

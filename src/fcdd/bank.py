@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fcdd import modelfile
 from fcdd.data import Source
+from fcdd.data.views import relit
 from fcdd.interrupt import Interrupted, stop_on_signal
 from fcdd.networks.description import Description
 from fcdd.progress import bar
@@ -30,12 +31,13 @@ def gather(
     identity: dict[str, Any] | None = None,
     quiet: bool = True,
 ) -> Tensor:
-    """About `vectors` features (M, C) of the cells `inside` (h·w,) bool, evenly many of each image, chosen by `seed`.
+    """About `vectors` features (M, C) of the cells `inside` (h·w,) bool, evenly many of each image, chosen by `seed`:
+    half of them as the image is, half of it under another lamp.
 
     Memory depends on `vectors`, not on the number of images. With `work`, a folder, each finished shard is kept
     there and not computed again by a later call with the same `identity`.
     """
-    per_image = max(1, min(int(inside.sum()), -(-vectors // len(good))))
+    per_view = max(1, min(int(inside.sum()), -(-vectors // (2 * len(good)))))
     shards = torch.arange(len(good)).split(SHARD)
     found: list[Tensor] = []
     _prepare(work, identity or {})
@@ -43,7 +45,7 @@ def gather(
         for number, indices in enumerate(shards):
             path = None if work is None else work / f"bank-{number:05}.safetensors"
             if path is None or not path.exists():
-                sample = _sample(description, good, indices, inside, per_image, seed)
+                sample = _sample(description, good, indices, inside, per_view, seed)
                 if path is not None:
                     modelfile.write(path, "bank", {"features": sample}, {})
             found.append(sample if path is None else modelfile.read(path, "bank")[0]["features"])
@@ -54,15 +56,17 @@ def gather(
 
 
 def _sample(
-    description: Description, good: Source, indices: Tensor, inside: Tensor, per_image: int, seed: int
+    description: Description, good: Source, indices: Tensor, inside: Tensor, per_view: int, seed: int
 ) -> Tensor:
     places = inside.nonzero().flatten()
     chosen = []
     for part in indices.split(4):
-        features = description.features(good[part].float()).flatten(2)  # (n, C, h·w)
-        for index, one in zip(part.tolist(), features, strict=True):
-            order = torch.randperm(len(places), generator=generator_of(seed, "bank", index))
-            chosen.append(one[:, places[order[:per_image]]].T)
+        images = good[part].float()
+        generator = generator_of(seed, "bank", int(part[0]))
+        for view in (images, relit(images, generator)):
+            for one in description.features(view).flatten(2):  # (C, h·w)
+                order = torch.randperm(len(places), generator=generator)
+                chosen.append(one[:, places[order[:per_view]]].T)
     return torch.cat(chosen)
 
 

@@ -91,11 +91,12 @@ def run(
         from fcdd.experiments.run import run as run_job
 
         _threads(threads)
-        named = {"exposure": oe, "epochs": epochs, "network": network}
+        named = {"exposure": oe, "network": network}
         overrides = {k: v for k, v in named.items() if v is not None}
         overrides |= dict(recipes.parse_override(text) for text in set_ or [])
+        chosen = recipes.load(recipe, overrides)
         job = Job(
-            recipe=recipes.load(recipe, overrides),
+            recipe=chosen if epochs is None else chosen.shortened(epochs),
             normal=normal,
             data=data,
             seed=seed,

@@ -37,7 +37,7 @@ def run(output: Path, seed: int = 0, quiet: bool = False) -> dict[str, Any]:
 
 def write_plates(root: Path, seed: int) -> Path:
     """The generated set as PNG files in MVTec's layout, so that every other command can be tried on it."""
-    plates = surface.generate(seed=seed)
+    plates = surface.generate(n_train=120, size=256, seed=seed, faintest=0.5)
     for index, plate in enumerate(plates.train):
         _write(plate, root / "train" / "good" / f"{index:03}.png")
     place: dict[str, int] = {}

@@ -18,6 +18,8 @@ import fcdd
 from fcdd import bank, images, modelfile
 from fcdd.calibration import Calibration, CalibrationError
 from fcdd.data.inputs import Inputs, Picture, digest, shape_of, stream
+from fcdd.defects import gather as gather_defects
+from fcdd.defects import train_head
 from fcdd.errors import DataError, ModelError
 from fcdd.networks.description import Architecture, Description
 from fcdd.progress import bar
@@ -26,6 +28,7 @@ from fcdd.seeds import generator_of
 
 BATCH = 8
 FEWEST_GOOD = 10
+HEAD_DIMENSIONS = 32  # of the hypersphere that labelled defects train
 REVIEW_FACTOR = 5.0  # by default this many times as many good parts go to review as are rejected
 
 
@@ -88,6 +91,9 @@ class Detector:
         kept = sorted(set(range(len(pictures))) - set(held))
         levels = self._levels(len(held))
         shape = self._shape(pictures)
+        if defects:
+            architecture = replace(self.settings.architecture, dimensions=HEAD_DIMENSIONS)
+            self.settings = replace(self.settings, architecture=architecture)
         description = Description(self.settings.architecture)
         description.trunk.load(self._weights)
         description.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -95,11 +101,18 @@ class Detector:
         self._grid = Grid(shape, description.field.stride, description.field.start, self.settings.sigma)
         self.card = self._make_card(pictures, kept, held)
         training = Inputs([pictures[i] for i in kept], shape)
-        description.level.copy_(_mean_colour(training))
+        description.fit_light(_some(training))
         inside = torch.from_numpy(self.inside.ravel())
         identity = {"settings": _plain(self.settings), "seed": self.seed, "good": self.card["good"]["fingerprint"]}
         vectors = bank.gather(description, training, inside, self.settings.vectors, self.seed, work, identity, quiet)
         description.fit(vectors, generator_of(self.seed, "planes"))
+        if defects:
+            known = masks or [None] * len(defects)
+            # The planes alone say what is strange where a defect has no mask: the head has learnt nothing yet.
+            head, description.head = description.head, None
+            cells = gather_defects(description, defects, known, shape, inside, self.seed, quiet)
+            description.head = head
+            train_head(description, description.whiten(vectors[::2]), cells, self.seed)
         self._calibrate([pictures[i] for i in held], levels, quiet)
         return self
 
@@ -290,7 +303,6 @@ def _plain(settings: Settings) -> dict[str, Any]:
     return values
 
 
-def _mean_colour(source: Inputs) -> torch.Tensor:
-    """Mean RGB (3,) in 0…255 over at most 64 of the images: the lamp's level needs no more."""
-    chosen = torch.arange(0, len(source), max(1, len(source) // 64))
-    return torch.stack([source[part].float().mean((0, 2, 3)) for part in chosen.split(1)]).mean(0)
+def _some(source: Inputs) -> torch.Tensor:
+    """At most 64 of the images, (n, 3, H, W) float in 0…255: the light needs no more."""
+    return source[torch.arange(0, len(source), max(1, len(source) // 64))[:64]].float()

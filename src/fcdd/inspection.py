@@ -111,7 +111,7 @@ def evaluate(
 
 def heat(result: Result, pixel_threshold: float) -> NDArray[np.float32]:
     """The heatmap on the scale of the colours, (H, W) in [0, 1]: the pixel threshold is at one half."""
-    return np.minimum(result.heatmap / np.float32(HOT * pixel_threshold), np.float32(1))
+    return np.asarray(np.minimum(result.heatmap / (HOT * pixel_threshold), 1), np.float32)
 
 
 def item(

@@ -12,6 +12,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from fcdd.errors import RecipeError
 
+SHORT_COOLDOWN = 0.5
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -34,6 +36,7 @@ class Recipe:
     momentum: float = 0.9
     lr_factor: float = 1.0  # the rate is multiplied by this after every epoch …
     lr_milestones: tuple[int, ...] = ()  # … and divided by ten at each of these epochs
+    cooldown: float = 0.0  # share of the training, at its end, over which the rate also falls linearly to zero
     passes: int = 1  # over the nominal set in one epoch
     exposure_limit: int = 0  # number of distinct auxiliary anomalies, 0 for all
     kernel: int = 0  # of the receptive-field variants; 0 keeps the network's own
@@ -48,10 +51,22 @@ class Recipe:
         if self.objective == "pixelwise" and self.exposure not in ("labelled", "confetti"):
             raise RecipeError(f"objective = 'pixelwise' needs masks, which exposure = {self.exposure!r} does not have")
 
-    def lr_at(self, epoch: int) -> float:
-        """Learning rate of an epoch, counted from 0."""
+    def lr_at(self, epoch: int, progress: float = 0.0) -> float:
+        """Learning rate of an epoch, counted from 0, of which the share `progress` is done."""
         passed = sum(epoch >= milestone for milestone in self.lr_milestones)
-        return float(self.lr * self.lr_factor**epoch * 0.1**passed)
+        left = 1 - (epoch + progress) / self.epochs
+        cooling = min(1.0, left / self.cooldown) if self.cooldown else 1.0
+        return float(self.lr * self.lr_factor**epoch * 0.1**passed * cooling)
+
+    def shortened(self, epochs: int) -> Recipe:
+        """The same recipe for fewer epochs, with half of them to cool down.
+
+        The paper's schedules end at a small rate; cut short they would stop at a high one, where the weights still
+        jump about: Fashion-MNIST trousers after 4 epochs gain about a point of AUROC by this.
+        """
+        if epochs >= self.epochs or self.cooldown:
+            return dataclasses.replace(self, epochs=epochs)
+        return dataclasses.replace(self, epochs=epochs, cooldown=SHORT_COOLDOWN)
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

@@ -156,7 +156,7 @@ def train(
             batch = batch.to(accelerator.device)
             loss = loss_of(recipe, network, prepared(batch.images), batch)
             for group in optimiser.param_groups:
-                group["lr"] = recipe.lr_at(at.epoch)
+                group["lr"] = recipe.lr_at(at.epoch, at.step * recipe.batch / per_epoch)
             stepper.zero_grad()
             accelerator.backward(loss)
             stepper.step()

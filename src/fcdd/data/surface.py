@@ -336,7 +336,8 @@ def generate(
 ) -> Plates:
     """Nominal training plates, and a test set of good ones followed by every kind of defect, from faint to severe.
 
-    `faintest` in [0, 1) is the severity that each kind starts from. Equal arguments give equal plates. Marks and scratches need a `size` of 96 or more to be seen.
+    `faintest` in [0, 1) is the severity that each kind starts from. Equal arguments give equal plates. Marks and
+    scratches need a `size` of 96 or more to be seen.
     """
     if size < 96:
         raise ValueError(f"plates of {size} px are too small to show their defects; use 96 or more")

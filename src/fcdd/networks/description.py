@@ -15,6 +15,8 @@ from fcdd.networks.planes import Planes, Whiten
 from fcdd.objectives import pseudo_huber
 from fcdd.receptive import Field
 
+GREY = 2.0  # channels that never differ by more grey levels than this are one grey channel, stored three times
+
 
 @dataclass(frozen=True)
 class Architecture:
@@ -24,17 +26,51 @@ class Architecture:
     taps: tuple[int, ...] = (2, 4, 7, 10)  # blocks whose outputs are joined
     planes: int = 128
     directions: int = 16
+    dimensions: int = 0  # of the hypersphere that labelled defects train; 0 where there are none
+
+
+class Head(nn.Module):
+    """φ of the hypersphere that labelled defects train: whitened features (M, D) → (M, d), cell by cell."""
+
+    WIDTH = 128
+
+    def __init__(self, channels: int, dimensions: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(channels, self.WIDTH),
+            nn.BatchNorm1d(self.WIDTH),
+            nn.LeakyReLU(0.1),
+            nn.Linear(self.WIDTH, self.WIDTH),
+            nn.BatchNorm1d(self.WIDTH),
+            nn.LeakyReLU(0.1),
+            nn.Linear(self.WIDTH, dimensions),
+        )
+
+    def reset(self, generator: Generator) -> None:
+        """Start weights from `generator`, uniform within 1/√inputs as torch's own."""
+        for layer in self.layers:
+            if isinstance(layer, nn.Linear):
+                for parameter in (layer.weight, layer.bias):
+                    nn.init.uniform_(
+                        parameter, -(layer.in_features**-0.5), layer.in_features**-0.5, generator=generator
+                    )
+
+    def forward(self, x: Tensor) -> Tensor:
+        phi: Tensor = self.layers(x)
+        return phi
 
 
 class Description(nn.Module):
     """Images (N, 3, H, W), float in 0…255 → cells A (N, 1, h, w) ≥ 0 on a grid of stride 8.
 
-    A = √(d²/s² + 1) − 1, with d the distance of a cell's features to the nearest nominal plane and s the median of d
-    over good parts: the pseudo-Huber norm of the paper with many centres for one.
+    A = √(d²/s² + 1) − 1, with d the distance of a cell's features to the nearest nominal plane and s² the mean of d²
+    over good parts: the pseudo-Huber norm of the paper with many centres for one. Labelled defects add a second data
+    description to it, √(‖φ‖² + 1) − 1 of a trained head, cell by cell.
     """
 
+    mix: Tensor  # (3, 3) from the image's channels to the trunk's: the identity, or the mean where good parts are grey
     level: Tensor  # (3,) mean of good images, the lighting that every image is brought to
-    scale: Tensor  # s
+    scale: Tensor  # s²
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
@@ -43,12 +79,15 @@ class Description(nn.Module):
         channels = self.trunk.channels
         self.whiten = Whiten(channels)
         self.planes = Planes(architecture.planes, architecture.directions, channels)
+        self.head = Head(channels, architecture.dimensions) if architecture.dimensions else None
+        self.register_buffer("mix", torch.eye(3))
         self.register_buffer("level", torch.full((3,), 127.0))
         self.register_buffer("scale", torch.ones(()))
         self.field: Field = min((f for f in self.trunk.fields if f.stride == 8), key=lambda f: f.size)
 
     def relight(self, images: Tensor) -> Tensor:
         """Each channel brought to the good images' mean by a gain of at most a quarter: an ageing lamp is no defect."""
+        images = torch.einsum("oc,nchw->nohw", self.mix, images)
         gain = self.level.view(1, 3, 1, 1) / images.mean((2, 3), keepdim=True).clamp_min(1.0)
         return images * gain.clamp(0.8, 1.25)
 
@@ -66,12 +105,25 @@ class Description(nn.Module):
         rows, columns = (grid_matrix(field, tap.shape[2 + i], self.field, cells[i]).to(tap) for i in (0, 1))
         return rows @ tap @ columns.T
 
-    def distances(self, features: Tensor) -> Tensor:
-        """Features (N, C, h, w) → squared distances d² (N, 1, h, w) to the nearest nominal plane."""
+    def describe(self, features: Tensor) -> Tensor:
+        """Features (N, C, h, w) → cells A (N, 1, h, w)."""
         n, channels, height, width = features.shape
-        vectors = features.permute(0, 2, 3, 1).reshape(-1, channels)
-        squared: Tensor = self.planes(self.whiten(vectors))
-        return squared.view(n, 1, height, width)
+        white = self.whiten(features.permute(0, 2, 3, 1).reshape(-1, channels))
+        squared: Tensor = self.planes(white) / self.scale
+        A = squared / ((squared + 1).sqrt() + 1)
+        if self.head is not None:
+            A = A + pseudo_huber(self.head(white)).flatten()
+        return A.view(n, 1, height, width)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.describe(self.features(images))
+
+    @torch.no_grad()
+    def fit_light(self, images: Tensor) -> None:
+        """Learn colour and level of the light from good images (N, 3, H, W) in 0…255."""
+        if (images.amax(1) - images.amin(1)).max() <= GREY:
+            self.mix.fill_(1 / 3)
+        self.level.copy_(torch.einsum("oc,nchw->nohw", self.mix, images).mean((0, 2, 3)))
 
     @torch.no_grad()
     def fit(self, vectors: Tensor, generator: Generator) -> None:
@@ -79,10 +131,7 @@ class Description(nn.Module):
         self.whiten.fit(vectors)
         white = self.whiten(vectors)
         self.planes.fit(white, generator)
-        self.scale.copy_(self.planes(white[:: max(1, len(white) // 10_000)]).sqrt().median())
-
-    def forward(self, images: Tensor) -> Tensor:
-        return pseudo_huber(self.distances(self.features(images)).sqrt() / self.scale)
+        self.scale.copy_(torch.cat([self.planes(part) for part in white[::8].split(4096)]).mean())
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,109 @@
+"""What a few labelled defects teach: a hypersphere head beside the nominal planes, trained cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fcdd import objectives
+from fcdd.data.inputs import Inputs, Picture
+from fcdd.data.views import relit, turned
+from fcdd.networks.description import Description
+from fcdd.progress import bar
+from fcdd.seeds import generator_of
+
+VIEWS = 10  # of each defect: a handful of pictures must stand for all that will come
+STEPS = 400
+NOMINAL, ANOMALOUS = 512, 256  # cells a step
+NOISE = 0.5  # standard deviations added to whitened features, so that the head learns regions and not points
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Whitened features of the labelled pictures."""
+
+    anomalous: Tensor  # (M, D)
+    weight: Tensor  # (M,) each picture weighs the same, however large its defect
+    nominal: Tensor  # (K, D) of the same pictures, outside of the defect
+
+
+@torch.inference_mode()
+def gather(
+    description: Description,
+    pictures: Sequence[Picture],
+    masks: Sequence[NDArray[np.bool_] | None],
+    shape: tuple[int, int],
+    inside: Tensor,
+    seed: int,
+    quiet: bool = True,
+) -> Cells:
+    """Cells of each defect and of the good surface around it, over views of every picture; `inside` (h·w,) bool.
+
+    A defect without mask lends the cells that the nominal planes find strangest.
+    """
+    found: list[tuple[Tensor, Tensor, Tensor]] = []
+    inputs = Inputs(pictures, shape)
+    with bar("reading defects", len(pictures), quiet=quiet) as shown:
+        for index, mask in enumerate(masks):
+            image = inputs[torch.tensor([index])].float()
+            truth = _mask_of(description, image, mask)
+            views = [_cells(description, image, truth, inside)]
+            for view in range(1, VIEWS):
+                generator = generator_of(seed, "defect", index, view)
+                moved = turned(torch.cat([image, truth], 1), generator)
+                views.append(_cells(description, relit(moved[:, :3], generator), moved[:, 3:], inside))
+            anomalous = torch.cat([bad for bad, _ in views])
+            weight = torch.full((len(anomalous),), 1 / len(anomalous))
+            found.append((anomalous, weight, torch.cat([good for _, good in views])))
+            shown.advance(1)
+    anomalous, weight, nominal = (torch.cat(part) for part in zip(*found, strict=True))
+    return Cells(anomalous.clone(), weight, nominal.clone())
+
+
+def _mask_of(description: Description, image: Tensor, mask: NDArray[np.bool_] | None) -> Tensor:
+    """The mask at the input's shape, (1, 1, H, W) in [0, 1]; the strangest hundredth of the cells where unknown."""
+    if mask is not None:
+        truth = torch.from_numpy(mask)[None, None].float()
+        return F.interpolate(truth, image.shape[2:], mode="bilinear", antialias=True)
+    A = description(image)
+    limit = A.flatten().quantile(0.99)
+    return F.interpolate((limit <= A).float(), image.shape[2:], mode="nearest")
+
+
+def _cells(description: Description, image: Tensor, truth: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
+    """Whitened features of the cells that the mask covers by more than half (or most), and of those it leaves free."""
+    features = description.features(image)
+    covered = F.adaptive_avg_pool2d(truth, (features.shape[2], features.shape[3])).flatten()
+    white = description.whiten(features[0].flatten(1).T)
+    limit = 0.5 if (covered > 0.5).any() else 0.6 * float(covered.max())
+    return white[(covered > limit) & inside], white[(covered == 0) & inside][::8]
+
+
+def train_head(description: Description, nominal: Tensor, cells: Cells, seed: int) -> None:
+    """Hypersphere classification of single cells: the mean of A over nominal minus that of log(1 − e^−A) over
+    anomalous ones; `nominal` (M, D) are whitened features of good parts."""
+    assert description.head is not None
+    generator = generator_of(seed, "head")
+    nominal = torch.cat([nominal, cells.nominal])
+    head = description.head.train()
+    head.reset(generator)
+    optimiser = torch.optim.AdamW(head.parameters(), 1e-3, weight_decay=0.05)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, total_steps=STEPS)
+    for _ in range(STEPS):
+        good = nominal[torch.randint(len(nominal), (NOMINAL,), generator=generator)]
+        bad = cells.anomalous[torch.multinomial(cells.weight, ANOMALOUS, replacement=True, generator=generator)]
+        z = torch.cat([good, bad])
+        z = z + NOISE * torch.randn(z.shape, generator=generator)
+        A = objectives.pseudo_huber(head(z)).flatten()
+        loss = A[:NOMINAL].mean() - objectives.log1mexp(A[NOMINAL:]).mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        schedule.step()
+    head.eval().requires_grad_(False)
