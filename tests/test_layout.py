@@ -31,6 +31,7 @@ WITHOUT_TORCH = [
     "regions",
     "colours",
     "calibration",
+    "doctor",
     "report",
     "result",
     "interrupt",

@@ -295,6 +295,21 @@ def drift(
         _tell(told, json_, told["sentence"])
 
 
+@app.command()
+def check(
+    root: Annotated[Path, typer.Argument(help="Folder of good images, or of good and defects, or an MVTec class.")],
+    json_: Json = False,
+) -> None:
+    """Look through a folder of images before training: what is damaged, doubled, odd or missing, and what to do."""
+    with reported():
+        from fcdd import doctor
+
+        diagnosis = doctor.check(root, quiet=json_)
+        _tell(diagnosis.to_dict(), json_, diagnosis.text())
+    if not diagnosis.ok:
+        raise typer.Exit(SOMETHING_WRONG)
+
+
 def _figures(told: dict[str, Any]) -> list[str]:
     """Lines of an evaluation, for people."""
     lines = []

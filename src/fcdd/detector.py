@@ -29,7 +29,7 @@ from fcdd.seeds import generator_of
 BATCH = 8
 FEWEST_GOOD = 10
 HEAD_DIMENSIONS = 32  # of the hypersphere that labelled defects train
-REVIEW_FACTOR = 5.0  # by default this many times as many good parts go to review as are rejected
+REJECT, REVIEW = 0.01, 0.05  # levels where nothing else is asked for and enough images support them
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Settings:
     top: float = 0.01  # share of the strongest cells whose mean is the score
     sigma: float = 8.0  # of the Gaussian that shows a cell, in pixels of the input
     max_false_rejects: float | None = None  # None: 1 %, or the least that the calibration images support
-    review: float | None = None  # None: five times as many as are rejected
+    review: float | None = None  # None: 5 %, or twice as many as are rejected
 
 
 class Detector:
@@ -155,7 +155,7 @@ class Detector:
         smallest = 1 / (images_held + 1)
         reject = self.settings.max_false_rejects
         if reject is None:
-            reject = max(0.01, smallest)
+            reject = max(REJECT, smallest)
         elif reject < smallest:
             needed = math.ceil(1 / reject - 1e-9) - 1
             raise CalibrationError(
@@ -164,7 +164,7 @@ class Detector:
                 f"{math.ceil((needed - images_held) / self.settings.holdout)} more good images in training"
             )
         review = self.settings.review
-        return reject, max(reject, min(0.5, REVIEW_FACTOR * reject if review is None else review))
+        return reject, max(reject, min(0.5, max(REVIEW, 2 * reject) if review is None else review))
 
     def _shape(self, pictures: Sequence[Picture]) -> tuple[int, int]:
         """The input's height and width: the good images' median aspect, within the settings' sides, in whole cells."""

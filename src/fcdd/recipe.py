@@ -42,7 +42,7 @@ class Recipe:
     kernel: int = 0  # of the receptive-field variants; 0 keeps the network's own
     dimensions: int = 1  # of the hypersphere
     pretrained: bool = False  # start from ImageNet weights
-    freeze: int = 0  # entries of `features` that keep their weights
+    freeze: int = 0  # stages, each ended by a pooling, that keep their weights
 
     def __post_init__(self) -> None:
         for name in ("size", "stored", "epochs", "batch", "lr", "sigma", "passes", "dimensions"):

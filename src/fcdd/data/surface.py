@@ -290,7 +290,7 @@ def _dent(random: Random, scene: _Scene, severity: float, edit: _Edit) -> None:
     u, v = _turned(scene.x, scene.y, _place(random, 0.25), random.uniform(0, np.pi))
     radius = (0.05 + 0.05 * severity) * random.uniform(0.85, 1.15)
     square = (u / radius) ** 2 + (v / (radius * random.uniform(0.6, 1))) ** 2
-    edit.relief = -(0.10 + 0.30 * severity) * radius * (1 - 0.35 * square) * np.exp(-square)
+    edit.relief = -(0.15 + 0.45 * severity) * radius * (1 - 0.35 * square) * np.exp(-square)
 
 
 def _missing(random: Random, scene: _Scene, severity: float, edit: _Edit) -> None:

@@ -24,8 +24,8 @@ class Architecture:
 
     trunk: str = "efficientnet-lite0"
     taps: tuple[int, ...] = (2, 4, 7, 10)  # blocks whose outputs are joined
-    planes: int = 128
-    directions: int = 16
+    planes: int = 64
+    directions: int = 32
     dimensions: int = 0  # of the hypersphere that labelled defects train; 0 where there are none
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor, nn
 
@@ -27,6 +25,7 @@ class FCN(nn.Module):
         self.channels = channels  # of the input
         self.size = size  # side of the input that the paper uses; others work as well
         self.field: Field = receptive_field([features, self.head])
+        self._frozen = 0
 
     def forward(self, images: Tensor) -> Tensor:
         if images.shape[1] != self.channels or min(images.shape[2:]) < self.field.stride:
@@ -37,20 +36,16 @@ class FCN(nn.Module):
         phi: Tensor = self.head(self.features(images))
         return phi
 
-    def freeze(self, modules: int) -> None:
-        """Fix the first `modules` entries of `features`; their norms stay in evaluation mode from then on."""
-        for module in self._first(modules):
-            module.requires_grad_(False)
-        self._frozen = modules
+    def freeze(self, stages: int) -> None:
+        """Fix `features` up to and including its `stages`-th pooling; its norms no longer learn either."""
+        pools = [i for i, layer in enumerate(self.features) if isinstance(layer, nn.MaxPool2d)]
+        self._frozen = pools[stages - 1] + 1 if stages else 0
+        self.features[: self._frozen].requires_grad_(False)
 
     def train(self, mode: bool = True) -> FCN:
         super().train(mode)
-        for module in self._first(getattr(self, "_frozen", 0)):
-            module.eval()
+        self.features[: self._frozen].eval()
         return self
-
-    def _first(self, modules: int) -> Iterator[nn.Module]:
-        return iter(list(self.features.children())[:modules])
 
 
 def fmnist(dimensions: int = 1) -> FCN:

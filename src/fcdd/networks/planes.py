@@ -4,9 +4,10 @@ One centre cannot describe a part that has thread, head and background. k-means 
 each, nominal features vary along a few directions only, so each centre gets r local principal directions u_kj, shrunk
 by how much of their variance is noise. What is left of x − m_k after those is what no good part shows:
 
-    d²(x) = min over k of ‖x − m_k‖² − Σ_j (u_kj · (x − m_k))²
+    d²(x) = min over k of w_k · (‖x − m_k‖² − Σ_j (u_kj · (x − m_k))²)
 
-Both terms are 1×1 convolutions: fully convolutional, constant in memory, exportable.
+with w_k = (noise of plane k / mean noise)^−¼: where good parts scatter more, the same distance means less. All terms
+are 1×1 convolutions: fully convolutional, constant in memory, exportable.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from torch import Generator, Tensor, nn
 
 CHUNK = 4096  # vectors at a time, so that the distance matrix stays in the cache
 PRIOR = 20.0  # vectors' worth of the pooled covariance that each plane's own is mixed with
+SCATTER = 0.25  # how far a plane's own noise counts: 0 not at all, 1 in full
 ROUNDS = 6  # of Lloyd's algorithm
 PROJECTION = 64  # dimensions in which the first centres are chosen
 
@@ -25,19 +27,22 @@ class Planes(nn.Module):
 
     centres: Tensor  # (K, D)
     directions: Tensor  # (K·r, D), not of unit length: the length carries the shrinkage
+    weights: Tensor  # (K,) w_k
 
     def __init__(self, count: int, directions: int, dimensions: int) -> None:
         super().__init__()
         self.register_buffer("centres", torch.zeros(count, dimensions))
         self.register_buffer("directions", torch.zeros(count * directions, dimensions))
+        self.register_buffer("weights", torch.ones(count))
 
     def forward(self, x: Tensor) -> Tensor:
         count = len(self.centres)
         offsets = (self.directions.view(count, -1, x.shape[1]) * self.centres[:, None]).sum(-1).flatten()
-        squared = torch.addmm(self.centres.square().sum(1), x, self.centres.T, alpha=-2)
+        squared = torch.addmm(self.centres.square().sum(1), x, self.centres.T, alpha=-2) + x.square().sum(
+            1, keepdim=True
+        )
         explained = torch.addmm(-offsets, x, self.directions.T).square().view(len(x), count, -1).sum(-1)
-        nearest = (squared - explained).amin(1) + x.square().sum(1)
-        return nearest.clamp_min(0)
+        return (self.weights * (squared - explained)).amin(1).clamp_min(0)
 
     def fit(self, x: Tensor, generator: Generator) -> None:
         """Find centres and directions of nominal features x (M, D)."""
@@ -46,6 +51,7 @@ class Planes(nn.Module):
         centres = lloyd(x, spread(x, count, generator))
         assignment = nearest(x, centres)[1]
         pooled = _covariance(x - centres[assignment])
+        noises = torch.ones(count)
         for k in range(count):
             members = x[assignment == k]
             if len(members) == 0:  # can only be where good features repeat; a copy of another plane changes nothing
@@ -55,10 +61,11 @@ class Planes(nn.Module):
             own = members - centres[k]
             covariance = (own.T @ own + PRIOR * pooled) / (len(members) + PRIOR)
             values, vectors = torch.linalg.eigh(covariance)
-            noise = values[: dimensions - rank].mean()
-            kept = (1 - noise / values[-rank:].clamp_min(1e-12)).clamp_min(0)
+            noises[k] = values[: dimensions - rank].mean()
+            kept = (1 - noises[k] / values[-rank:].clamp_min(1e-12)).clamp_min(0)
             self.directions[k * rank : (k + 1) * rank] = (vectors[:, -rank:] * kept.sqrt()).T
         self.centres.copy_(centres)
+        self.weights.copy_((noises / noises.mean()) ** -SCATTER)
 
 
 def nearest(x: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
@@ -119,7 +126,7 @@ class Whiten(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return (x - self.mean) @ self.weight
 
-    def fit(self, x: Tensor, shrink: float = 0.01) -> None:
+    def fit(self, x: Tensor, shrink: float = 0.03) -> None:
         self.mean.copy_(x.mean(0))
         deviation = x.std(0) + 1e-4
         values, vectors = torch.linalg.eigh(_covariance((x - self.mean) / deviation))

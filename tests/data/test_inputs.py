@@ -1,0 +1,141 @@
+"""A user's pictures in every form they come in, against Pillow and against each other."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from fcdd import images
+from fcdd.data.inputs import Inputs, Picture, digest, name_of, pixels, resized, shape_of, stream
+from fcdd.errors import ImageError
+
+
+def noise(height: int, width: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+@pytest.fixture
+def forms(tmp_path: Path) -> list[Picture]:
+    """One picture (20, 30) as path, as string, as bytes and as array."""
+    images.save_png(noise(20, 30), tmp_path / "a.png")
+    return [tmp_path / "a.png", str(tmp_path / "a.png"), (tmp_path / "a.png").read_bytes(), noise(20, 30)]
+
+
+def levels(count: int) -> list[np.ndarray]:
+    """Flat pictures, each of its own grey and size."""
+    return [np.full((10 + level, 12, 3), level, np.uint8) for level in range(count)]
+
+
+def test_every_form_of_a_picture_has_the_same_pixels_and_shape(forms: list[Picture]) -> None:
+    for form in forms:
+        assert np.array_equal(pixels(form), noise(20, 30))
+        assert shape_of(form) == (20, 30)
+
+
+def test_shape_is_that_of_the_upright_picture() -> None:
+    buffer, exif = io.BytesIO(), Image.Exif()
+    exif[274] = 6  # to be turned by a quarter
+    Image.fromarray(noise(20, 30)).save(buffer, "PNG", exif=exif)
+    assert shape_of(buffer.getvalue()) == pixels(buffer.getvalue()).shape[:2] == (30, 20)
+
+
+def test_a_grey_array_becomes_three_equal_channels() -> None:
+    grey = noise(5, 7)[..., 0]
+    rgb = pixels(grey)
+    assert rgb.shape == (5, 7, 3)
+    assert all(np.array_equal(rgb[..., c], grey) for c in range(3))
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.zeros((4, 4, 3), np.float32), np.zeros((4, 4, 4), np.uint8), np.zeros((2, 4, 4, 3), np.uint8)],
+    ids=["float", "four channels", "batch"],
+)
+def test_other_arrays_are_refused_with_what_they_are(array: np.ndarray) -> None:
+    with pytest.raises(ImageError, match=rf"{array.dtype} \(.*Give uint8 of shape"):
+        pixels(array)
+
+
+def test_a_damaged_file_names_itself(tmp_path: Path) -> None:
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    with pytest.raises(ImageError, match=r"broken\.png"):
+        pixels(tmp_path / "broken.png")
+
+
+def test_names_for_messages(forms: list[Picture]) -> None:
+    assert [name_of(form, 7) for form in forms] == [str(forms[0]), str(forms[0]), "image 7", "image 7"]
+
+
+def test_a_digest_knows_the_content_and_not_the_name(forms: list[Picture], tmp_path: Path) -> None:
+    copy = tmp_path / "other name.png"
+    copy.write_bytes(Path(str(forms[0])).read_bytes())
+    assert digest(copy) == digest(forms[0]) == digest(forms[1]) == digest(forms[2])
+    array = noise(20, 30)
+    assert digest(array) == digest(array.copy()) == digest(np.asfortranarray(array))
+    changed = array.copy()
+    changed[3, 4, 1] ^= 1
+    flat = np.zeros((4, 6, 3), np.uint8)
+    assert len({digest(a) for a in (array, changed, flat, flat.reshape(6, 4, 3))}) == 4
+
+
+def test_resized_agrees_with_pillow_and_puts_channels_first() -> None:
+    array = noise(50, 90)
+    expected = np.asarray(Image.fromarray(array).resize((32, 16), Image.Resampling.BILINEAR))
+    assert np.array_equal(resized(array, (16, 32)), expected.transpose(2, 0, 1))
+    assert np.array_equal(resized(array, (50, 90)), array.transpose(2, 0, 1))
+
+
+def test_inputs_are_a_source(forms: list[Picture]) -> None:
+    source = Inputs([*forms, *levels(3)], (16, 24))
+    assert len(source) == 7
+    batch = source[torch.tensor([6, 0, 3, 5])]
+    assert batch.shape == (4, 3, 16, 24)
+    assert batch.dtype == torch.uint8
+    assert torch.equal(batch[1], batch[2])
+    assert torch.equal(batch[[0, 3]], torch.tensor([2, 1], dtype=torch.uint8)[:, None, None, None].expand(2, 3, 16, 24))
+    with pytest.raises(IndexError):
+        source[torch.tensor([7])]
+
+
+@pytest.mark.parametrize("count", [1, 4, 50])
+def test_stream_keeps_order_and_gives_originals_with_their_inputs(count: int) -> None:
+    pictures = levels(11)
+    batches = list(stream(pictures, (8, 8), count))
+    assert [len(arrays) for arrays, _ in batches] == [min(count, 11 - i) for i in range(0, 11, count)]
+    arrays = [array for batch, _ in batches for array in batch]
+    assert all(np.array_equal(a, b) for a, b in zip(arrays, pictures, strict=True))
+    inputs = torch.cat([batch for _, batch in batches])
+    assert inputs.shape == (11, 3, 8, 8)
+    assert inputs.dtype == torch.uint8
+    assert inputs.amax((1, 2, 3)).tolist() == inputs.amin((1, 2, 3)).tolist() == list(range(11))
+
+
+def test_an_endless_stream_is_read_two_batches_ahead_and_no_further() -> None:
+    taken = 0
+
+    def endless() -> Iterator[np.ndarray]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield np.full((8, 8, 3), taken % 256, np.uint8)
+
+    batches = stream(endless(), (8, 8), 4)
+    for done in range(1, 6):
+        arrays, _ = next(batches)
+        assert arrays[0][0, 0, 0] == 4 * (done - 1) + 1
+        assert taken <= 4 * (done + 2)
+    batches.close()
+
+
+def test_nothing_gives_nothing_and_a_bad_picture_its_error(forms: list[Picture]) -> None:
+    assert list(stream([], (8, 8), 4)) == []
+    batches = stream([forms[0], forms[3], b"no image", forms[2]], (8, 8), 2)
+    assert len(next(batches)[0]) == 2
+    with pytest.raises(ImageError):
+        next(batches)

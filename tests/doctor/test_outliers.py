@@ -1,0 +1,77 @@
+"""Good images unlike the rest, second populations and another light."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import median_abs_deviation
+
+from fcdd.doctor import check
+from fcdd.doctor.looks import Look
+from fcdd.doctor.outliers import shift, unlike
+
+from .parts import bluer, blurred, brief, darker, load, moved, part, save
+
+
+def test_images_unlike_the_rest_are_pointed_out(parts: Path) -> None:
+    rng = np.random.default_rng(5)
+    odd = {"darker": darker, "blurred": blurred, "bluer": bluer, "another picture": moved}
+    for word, change in odd.items():
+        save(change(part(rng)), parts / f"train/good/{word}.png")
+    diagnosis = check(parts, quiet=True)
+    assert brief(diagnosis) == {("warning", "unlike-the-rest", f"train/good/{word}.png") for word in odd}
+    for finding in diagnosis.findings:
+        assert f"{Path(finding.files[0]).stem} (z = " in finding.message
+
+
+def test_many_unlike_images_are_a_second_population(parts: Path) -> None:
+    files = [f"train/good/{number:03}.png" for number in range(15)]
+    for file in files:
+        save(bluer(load(parts / file)), parts / file)
+    assert brief(check(parts, quiet=True)) == {("warning", "two-populations", *files)}
+
+
+def test_another_light_in_the_test_is_noted(parts: Path) -> None:
+    for file in (parts / "test" / "good").iterdir():
+        save((load(file).clip(10) - 10).astype(np.uint8), file)
+    diagnosis = check(parts, quiet=True)
+    assert brief(diagnosis) == {("note", "lighting-shift")}
+    assert "10 gray levels darker" in diagnosis.findings[0].message
+
+
+def look(number: int, brightness: float, group: str = "train good") -> Look:
+    traits, thumb = np.array([brightness, 0, 0, 0, 0], dtype=np.float32), np.zeros((64, 64), dtype=np.uint8)
+    return Look(Path(f"{number}"), f"{number}", group, (64, 64), b"", False, traits, thumb, "", 100)
+
+
+def z(brightness: list[float]) -> float:
+    """The last value's distance from the median in robust standard deviations, with a floor of one gray level."""
+    spread = median_abs_deviation(brightness, scale="normal")
+    return float((brightness[-1] - np.median(brightness)) / np.sqrt(spread**2 + 1))
+
+
+@pytest.mark.parametrize(("last", "found"), [(62, 0), (63, 1), (-43, 0), (-44, 1)])
+def test_unlike_is_seven_robust_deviations(last: float, found: int) -> None:
+    brightness = [*np.arange(20.0), last]
+    assert (abs(z(brightness)) > 7) == bool(found)
+    findings = list(unlike([look(number, value) for number, value in enumerate(brightness)]))
+    assert [finding.files for finding in findings] == [("20",)] * found
+    for finding in findings:
+        assert f"{'brighter' if last > 0 else 'darker'} (z = {z(brightness):+.0f})" in finding.message
+
+
+def test_few_images_have_no_spread_to_judge_by() -> None:
+    assert list(unlike([look(number, 0) for number in range(18)] + [look(18, 200)])) == []
+    assert list(shift([look(0, 0)] * 9 + [look(1, 200, "test good")] * 20)) == []
+
+
+@pytest.mark.parametrize(
+    ("spread", "levels", "noted"), [(0, 2.9, False), (0, 3.1, True), (2, 5.7, False), (2, 6.1, True)]
+)
+def test_a_shift_is_two_robust_deviations_and_three_levels(spread: float, levels: float, noted: bool) -> None:
+    train = [100 + spread * sign for sign in (-1, 1) for _ in range(10)]  # a deviation of 1.4826 · spread
+    test = [float(np.median(train)) + levels] * 10
+    looks = [look(0, value) for value in train] + [look(1, value, "test good") for value in test]
+    assert [finding.code for finding in shift(looks)] == ["lighting-shift"] * noted
