@@ -1,4 +1,4 @@
-"""Where the tests find real data, and the thread count that keeps two workers from fighting."""
+"""Where the tests find real data, and how many threads they take."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
+
+# More would fight with the training subprocesses that some tests start, and win nothing on tensors this small.
+torch.set_num_threads(1)
 
 DATA = Path(os.environ.get("FCDD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 WEIGHTS = DATA.parent / "weights"

@@ -115,7 +115,7 @@ def test_items_show_the_truth_where_it_is_known(detector: Detector, pictures: La
 
 
 def test_what_cannot_be_measured_is_none(detector: Detector, pictures: Labelled) -> None:
-    good = Labelled(*(column[:2] for column in pictures))
+    good = Labelled(pictures.paths[:2], pictures.labels[:2], pictures.kinds[:2], pictures.mask_paths[:2])
     alone, _, ranking = inspection.evaluate(detector, good, quiet=True)
     assert (alone.image_auroc, alone.image_auroc_low, alone.best_f1, alone.pixel_auroc, alone.aupro) == (None,) * 5
     assert ranking is None

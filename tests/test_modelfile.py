@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,10 @@ def written(tmp_path: Path) -> Path:
     return path
 
 
-def metadata(path: Path) -> dict[str, str]:
+def metadata(path: Path, **changes: object) -> dict[str, str]:
+    """The file's own metadata with parts of its header changed."""
     with safe_open(path, "pt") as file:
-        return dict(file.metadata())
+        return {"fcdd": json.dumps({**json.loads(file.metadata()["fcdd"]), **changes})}
 
 
 def test_round_trip(written: Path) -> None:
@@ -39,7 +41,7 @@ def test_tensors_and_info_are_guarded(written: Path) -> None:
     save_file(tensors, written, meta)
     with pytest.raises(ModelError, match="does not match its checksum"):
         modelfile.read(written, "thing")
-    save_file({"a": torch.arange(6.0).view(2, 3), "n": torch.tensor(3)}, written, {**meta, "info": '{"x": [9]}'})
+    save_file({"a": torch.arange(6.0).view(2, 3), "n": torch.tensor(3)}, written, metadata(written, info='{"x": [9]}'))
     with pytest.raises(ModelError, match="does not match its checksum"):
         modelfile.read(written, "thing")
 
@@ -51,7 +53,7 @@ def test_truncated_newer_and_foreign_files(written: Path, tmp_path: Path) -> Non
         with pytest.raises(ModelError, match="truncated"):
             modelfile.read(written, "thing")
     written.write_bytes(whole)
-    save_file({"a": torch.zeros(1)}, tmp_path / "newer", {**metadata(written), "schema": "99"})
+    save_file({"a": torch.zeros(1)}, tmp_path / "newer", metadata(written, schema=99))
     with pytest.raises(ModelError, match="newer fcdd"):
         modelfile.read(tmp_path / "newer", "thing")
     save_file({"a": torch.zeros(1)}, tmp_path / "foreign")

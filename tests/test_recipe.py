@@ -58,7 +58,7 @@ def test_bad_values_are_named(override: dict[str, object], message: str) -> None
 def test_own_files_and_unknown_names(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('dataset = "fmnist"')
-    with pytest.raises(RecipeError, match="lacks .*batch"):
+    with pytest.raises(RecipeError, match=r"lacks .*batch"):
         recipe.load(str(path))
     path.write_text("dataset = ")
     with pytest.raises(RecipeError, match="not a TOML file"):

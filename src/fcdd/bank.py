@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch import Tensor
 from fcdd import modelfile
 from fcdd.data import Source
 from fcdd.data.views import relit
+from fcdd.errors import ModelError
 from fcdd.interrupt import Interrupted, stop_on_signal
 from fcdd.networks.description import Description
 from fcdd.progress import bar
@@ -39,20 +39,17 @@ def gather(
     """
     per_view = max(1, min(int(inside.sum()), -(-vectors // (2 * len(good)))))
     shards = torch.arange(len(good)).split(SHARD)
-    found: list[Tensor] = []
-    _prepare(work, identity or {})
-    with stop_on_signal() as stop, bar("reading good images", len(good), quiet=quiet) as shown:
-        for number, indices in enumerate(shards):
-            path = None if work is None else work / f"bank-{number:05}.safetensors"
-            if path is None or not path.exists():
-                sample = _sample(description, good, indices, inside, per_view, seed)
-                if path is not None:
-                    modelfile.write(path, "bank", {"features": sample}, {})
-            found.append(sample if path is None else modelfile.read(path, "bank")[0]["features"])
-            shown.advance(len(indices))
-            if stop.is_set() and path is not None:
+    kept = _kept(work, identity or {}, len(shards))
+    done = sum(len(shards[number]) for number in kept)
+    with stop_on_signal() as stop, bar("reading good images", len(good), done, quiet=quiet) as shown:
+        for number in sorted(set(range(len(shards))) - set(kept)):
+            kept[number] = _sample(description, good, shards[number], inside, per_view, seed)
+            if work is not None:
+                modelfile.write(work / _name(number), "bank", {"features": kept[number]}, {})
+            shown.advance(len(shards[number]))
+            if stop.is_set():
                 raise Interrupted(f"stopped after {shown.done} of {len(good)} images")
-    return torch.cat(found)
+    return torch.cat([kept[number] for number in range(len(shards))])
 
 
 def _sample(
@@ -70,13 +67,23 @@ def _sample(
     return torch.cat(chosen)
 
 
-def _prepare(work: Path | None, identity: dict[str, Any]) -> None:
-    """Make `work` this training's folder: shards of other images or settings are thrown away."""
+def _name(number: int) -> str:
+    return f"bank-{number:05}.safetensors"
+
+
+def _kept(work: Path | None, identity: dict[str, Any], shards: int) -> dict[int, Tensor]:
+    """The shards that `work` holds of this very training; those of another one are removed."""
     if work is None:
-        return
+        return {}
     label = work / "identity.safetensors"
-    if label.exists() and modelfile.read(label, "identity")[1] == identity:
-        return
-    if work.exists():
-        shutil.rmtree(work)
+    try:
+        known = modelfile.read(label, "identity")[1] == identity
+    except ModelError:
+        known = False
+    if known:
+        paths = {number: work / _name(number) for number in range(shards)}
+        return {n: modelfile.read(path, "bank")[0]["features"] for n, path in paths.items() if path.exists()}
+    for path in work.glob("bank-*.safetensors"):
+        path.unlink()
     modelfile.write(label, "identity", {}, identity)
+    return {}

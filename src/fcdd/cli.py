@@ -322,3 +322,7 @@ def _figures(told: dict[str, Any]) -> list[str]:
         lines.append(f"  {kind:20} " + "  ".join(f"{counts.get(v, 0):4} {v}" for v in ("OK", "REVIEW", "NG")))
     lines.append(f"{told['images']} images, {told['images_per_second']:.1f} images/s")
     return lines
+
+
+if __name__ == "__main__":
+    app()

@@ -103,7 +103,12 @@ class Detector:
         training = Inputs([pictures[i] for i in kept], shape)
         description.fit_light(_some(training))
         inside = torch.from_numpy(self.inside.ravel())
-        identity = {"settings": _plain(self.settings), "seed": self.seed, "good": self.card["good"]["fingerprint"]}
+        identity = {
+            "settings": _plain(self.settings),
+            "seed": self.seed,
+            "trained": self.card["good"]["trained"],  # in their order, on which the shards depend
+            "inside": hashlib.sha256(self.inside.tobytes()).hexdigest(),
+        }
         vectors = bank.gather(description, training, inside, self.settings.vectors, self.seed, work, identity, quiet)
         description.fit(vectors, generator_of(self.seed, "planes"))
         if defects:

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from fcdd.receptive import Field
@@ -21,20 +22,19 @@ def upsample(A: Tensor, field: Field, size: int | tuple[int, int], sigma: float)
     for every size and offset. A constant map a comes out near a/stride² away from the borders.
     """
     height, width = (size, size) if isinstance(size, int) else size
-    rows = gaussian_matrix(field, A.shape[-2], height, sigma).to(A)
-    columns = gaussian_matrix(field, A.shape[-1], width, sigma).to(A)
+    rows = torch.from_numpy(gaussian_matrix(field, A.shape[-2], height, sigma)).to(A)
+    columns = torch.from_numpy(gaussian_matrix(field, A.shape[-1], width, sigma)).to(A)
     return rows @ A @ columns.T
 
 
 @lru_cache(maxsize=64)
-def gaussian_matrix(field: Field, cells: int, pixels: int, sigma: float) -> Tensor:
+def gaussian_matrix(field: Field, cells: int, pixels: int, sigma: float) -> NDArray[np.float32]:
     """(pixels, cells): the density of pixel p under a Gaussian on cell i's centre, cut at the cell's field."""
     if sigma <= 0:
         raise ValueError(f"sigma {sigma}: must be positive")
-    centres = torch.tensor(field.centres(cells), dtype=torch.float64)
-    distance = torch.arange(pixels, dtype=torch.float64)[:, None] - centres
-    density = torch.exp(-(distance**2) / (2 * sigma**2)) / (math.sqrt(2 * math.pi) * sigma)
-    return torch.where(distance.abs() <= (field.size - 1) / 2, density, 0.0).float()
+    distance = np.arange(pixels)[:, None] - np.array(field.centres(cells))
+    density = np.exp(-(distance**2) / (2 * sigma**2)) / (math.sqrt(2 * math.pi) * sigma)
+    return np.where(np.abs(distance) <= (field.size - 1) / 2, density, 0.0).astype(np.float32)
 
 
 def normalise(maps: Tensor, eta: float = 0.97, reference: Tensor | None = None) -> Tensor:

@@ -111,7 +111,7 @@ def evaluate(
 
 def heat(result: Result, pixel_threshold: float) -> NDArray[np.float32]:
     """The heatmap on the scale of the colours, (H, W) in [0, 1]: the pixel threshold is at one half."""
-    return np.asarray(np.minimum(result.heatmap / (HOT * pixel_threshold), 1), np.float32)
+    return np.asarray(np.minimum(result.heatmap / max(HOT * pixel_threshold, 1e-12), 1), np.float32)
 
 
 def item(
@@ -183,8 +183,8 @@ def write_results(
             images.save_png(marked(array, result, detector.pixel_threshold), picture)
             rows.append({"file": str(name), **result.to_dict(), "overlay": str(picture.relative_to(folder))})
             shown.advance(1)
-    (folder / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (folder / "scores.csv").write_text(_table(rows))
+    (folder / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (folder / "scores.csv").write_bytes(_table(rows).encode())
     return rows
 
 

@@ -18,14 +18,16 @@ from torch import Tensor
 from fcdd.errors import ModelError
 
 SCHEMA = 1
+ENTRY = "fcdd"  # of the file's metadata
 
 
 def write(path: Path, kind: str, tensors: Mapping[str, Tensor], info: Mapping[str, Any]) -> None:
     """Write `tensors` and the JSON-able `info` to `path`, so that a kill leaves the old file or the new one."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(info, sort_keys=True)
-    metadata = {"format": f"fcdd-{kind}", "schema": str(SCHEMA), "info": text, "sha256": _digest(plain, text)}
-    write_atomically(path, save(plain, metadata))
+    header = {"format": f"fcdd-{kind}", "schema": SCHEMA, "info": text, "sha256": _digest(plain, text)}
+    # One entry: safetensors writes several in random order, and equal models should be equal files.
+    write_atomically(path, save(plain, {ENTRY: json.dumps(header)}))
 
 
 def read(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -34,14 +36,13 @@ def read(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise ModelError(f"{path}: no such file")
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            _check_header(path, kind, metadata)
+            header = _header(path, kind, (file.metadata() or {}).get(ENTRY))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise ModelError(f"{path}: not a readable model file, perhaps truncated ({error})") from None
-    if metadata.get("sha256") != _digest(tensors, metadata["info"]):
+    if header.get("sha256") != _digest(tensors, header["info"]):
         raise ModelError(f"{path}: its content does not match its checksum; it was changed or damaged after saving")
-    info: dict[str, Any] = json.loads(metadata["info"])
+    info: dict[str, Any] = json.loads(header["info"])
     return tensors, info
 
 
@@ -61,14 +62,16 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise
 
 
-def _check_header(path: Path, kind: str, metadata: Mapping[str, str]) -> None:
-    found = metadata.get("format", "")
-    if not found.startswith("fcdd-") or "info" not in metadata:
+def _header(path: Path, kind: str, entry: str | None) -> dict[str, Any]:
+    """What the file says of itself, after checking that we can read it."""
+    if entry is None:
         raise ModelError(f"{path}: a safetensors file, but not one of fcdd's")
-    if int(metadata.get("schema", "0")) > SCHEMA:
-        raise ModelError(f"{path}: written by a newer fcdd (schema {metadata['schema']}); upgrade fcdd to read it")
-    if found != f"fcdd-{kind}":
-        raise ModelError(f"{path}: holds a {found.removeprefix('fcdd-')}, not a {kind}")
+    header: dict[str, Any] = json.loads(entry)
+    if header["schema"] > SCHEMA:
+        raise ModelError(f"{path}: written by a newer fcdd (schema {header['schema']}); upgrade fcdd to read it")
+    if header["format"] != f"fcdd-{kind}":
+        raise ModelError(f"{path}: holds a {header['format'].removeprefix('fcdd-')}, not a {kind}")
+    return header
 
 
 def _digest(tensors: Mapping[str, Tensor], text: str) -> str:

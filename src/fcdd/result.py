@@ -76,7 +76,7 @@ class Grid:
             return np.ones(self.cells, np.bool_)
         rows = _areas(mask.shape[0], self.cells[0])
         columns = _areas(mask.shape[1], self.cells[1])
-        return np.asarray(rows @ mask @ columns.T >= 0.5, np.bool_)
+        return np.asarray(rows @ mask @ columns.T >= 0.5 - 1e-9, np.bool_)
 
     def _weights(self, axis: int, pixels: int) -> NDArray[np.float64]:
         centres = self.start + self.stride * np.arange(self.cells[axis])

@@ -130,7 +130,6 @@ def test_an_endless_stream_is_read_two_batches_ahead_and_no_further() -> None:
         arrays, _ = next(batches)
         assert arrays[0][0, 0, 0] == 4 * (done - 1) + 1
         assert taken <= 4 * (done + 2)
-    batches.close()
 
 
 def test_nothing_gives_nothing_and_a_bad_picture_its_error(forms: list[Picture]) -> None:

@@ -56,8 +56,10 @@ def test_real_parts_with_planted_faults(shared_data: Path, tmp_path: Path) -> No
         pytest.skip(f"MVTec bottle not found at {source}")
     root = Path(shutil.copytree(source, tmp_path / "bottle", copy_function=os.symlink))
     good = root / "train" / "good"
-    planted = {"blurred.png": blurred(load(good / "100.jpg"), 4), "dark.png": darker(load(good / "101.jpg"))}
-    planted["moved.png"] = moved(load(good / "102.jpg"))
+    for number in range(80, 209):  # the others suffice, and keep the test short
+        (good / f"{number:03}.jpg").unlink()
+    planted = {"blurred.png": blurred(load(good / "050.jpg"), 4), "dark.png": darker(load(good / "051.jpg"))}
+    planted["moved.png"] = moved(load(good / "052.jpg"))
     for name, pixels in planted.items():
         save(pixels, good / name)
     save(load(good / "007.jpg"), root / "test/good/again.jpg", quality=60)
@@ -72,5 +74,5 @@ def test_real_parts_with_planted_faults(shared_data: Path, tmp_path: Path) -> No
             "train/good/070.jpg",
         ),  # two shots of one bottle, as published
     }
-    assert diagnosis.counts == {"train good": 212, "test good": 21, "defects": 63, "masks": 63}
+    assert diagnosis.counts == {"train good": 83, "test good": 21, "defects": 63, "masks": 63}
     assert json.loads(json.dumps(diagnosis.to_dict()))["ok"]

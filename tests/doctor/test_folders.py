@@ -47,6 +47,9 @@ def test_given_folders_take_precedence(tmp_path: Path) -> None:
     folders = locate(tmp_path / "root", tmp_path / "ok", tmp_path / "ng", tmp_path / "m")
     assert (folders.places, folders.base) == ([tmp_path / name for name in ("ok", "ng", "m")], tmp_path / "ng")
     assert folders.name(tmp_path / "ng" / "y.png") == (tmp_path / "ng" / "y.png").as_posix()  # not below the root
+    fill(tmp_path, "kinds/good/a.png", "kinds/fine/b.png", "kinds/dent/x.png")
+    folders = locate(tmp_path / "kinds", tmp_path / "kinds" / "fine", None, None)
+    assert folders.places == [tmp_path / "kinds" / name for name in ("fine", "dent")]
 
 
 @pytest.mark.parametrize(

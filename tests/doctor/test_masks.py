@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from fcdd.doctor import check
+from fcdd.doctor.folders import locate
+from fcdd.doctor.masks import check_masks
 
-from .parts import blurred, brief, part, save, spot
+from .parts import blurred, brief, save, spot
 
 
 def test_each_fault_gives_its_finding_and_nothing_else(parts: Path) -> None:
@@ -41,8 +41,12 @@ def test_each_fault_gives_its_finding_and_nothing_else(parts: Path) -> None:
         assert finding.advice.endswith((".", "?"))
 
 
-def test_masks_without_subfolders_fit_unless_two_images_claim_them(parts: Path) -> None:
-    for file in sorted((parts / "ground_truth").rglob("*.png")):
-        file.rename(parts / "ground_truth" / file.name)
-    save(part(np.random.default_rng(1)), parts / "test/spot/000.png")
-    assert brief(check(parts, quiet=True)) == {("error", "mask-ambiguous", "ground_truth/000_mask.png")}
+def test_masks_without_subfolders_fit_unless_two_images_claim_them(tmp_path: Path) -> None:
+    for file in ("good/1.png", "defects/dent/2.png", "defects/hole/3.png", "masks/2.png", "masks/3_mask.png"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    folders = locate(tmp_path, None, None, None)
+    assert list(check_masks(folders, folders.files(), [], [])) == []
+    (tmp_path / "defects/hole/2.png").touch()
+    (finding,) = check_masks(folders, folders.files(), [], [])
+    assert (finding.severity, finding.code, finding.files) == ("error", "mask-ambiguous", ("masks/2.png",))

@@ -15,34 +15,23 @@ from fcdd.doctor.outliers import shift, unlike
 from .parts import bluer, blurred, brief, darker, load, moved, part, save
 
 
-def test_images_unlike_the_rest_are_pointed_out(parts: Path) -> None:
+def test_odd_images_and_another_light_are_found_and_nothing_else(parts: Path) -> None:
     rng = np.random.default_rng(5)
     odd = {"darker": darker, "blurred": blurred, "bluer": bluer, "another picture": moved}
     for word, change in odd.items():
         save(change(part(rng)), parts / f"train/good/{word}.png")
-    diagnosis = check(parts, quiet=True)
-    assert brief(diagnosis) == {("warning", "unlike-the-rest", f"train/good/{word}.png") for word in odd}
-    for finding in diagnosis.findings:
-        assert f"{Path(finding.files[0]).stem} (z = " in finding.message
-
-
-def test_many_unlike_images_are_a_second_population(parts: Path) -> None:
-    files = [f"train/good/{number:03}.png" for number in range(15)]
-    for file in files:
-        save(bluer(load(parts / file)), parts / file)
-    assert brief(check(parts, quiet=True)) == {("warning", "two-populations", *files)}
-
-
-def test_another_light_in_the_test_is_noted(parts: Path) -> None:
     for file in (parts / "test" / "good").iterdir():
         save((load(file).clip(10) - 10).astype(np.uint8), file)
     diagnosis = check(parts, quiet=True)
-    assert brief(diagnosis) == {("note", "lighting-shift")}
-    assert "10 gray levels darker" in diagnosis.findings[0].message
+    unlike_rest = {("warning", "unlike-the-rest", f"train/good/{word}.png") for word in odd}
+    assert brief(diagnosis) == {*unlike_rest, ("note", "lighting-shift")}
+    for finding in diagnosis.findings[:-1]:
+        assert f"{Path(finding.files[0]).stem} (z = " in finding.message
+    assert "10 gray levels darker" in diagnosis.findings[-1].message
 
 
-def look(number: int, brightness: float, group: str = "train good") -> Look:
-    traits, thumb = np.array([brightness, 0, 0, 0, 0], dtype=np.float32), np.zeros((64, 64), dtype=np.uint8)
+def look(number: int, brightness: float, group: str = "train good", level: int = 0) -> Look:
+    traits, thumb = np.array([brightness, 0, 0, 0, 0], dtype=np.float32), np.full((64, 64), level, dtype=np.uint8)
     return Look(Path(f"{number}"), f"{number}", group, (64, 64), b"", False, traits, thumb, "", 100)
 
 
@@ -59,7 +48,22 @@ def test_unlike_is_seven_robust_deviations(last: float, found: int) -> None:
     findings = list(unlike([look(number, value) for number, value in enumerate(brightness)]))
     assert [finding.files for finding in findings] == [("20",)] * found
     for finding in findings:
-        assert f"{'brighter' if last > 0 else 'darker'} (z = {z(brightness):+.0f})" in finding.message
+        words = f"{'brighter' if last > 0 else 'darker'} (z = {z(brightness):+.0f})"
+        assert finding.message == f"Unlike the other train good images: {words}."
+
+
+def test_many_unlike_images_are_a_second_population() -> None:
+    for crowd, code in ((2, "unlike-the-rest"), (3, "two-populations")):  # of 20 and 21, against a tenth
+        looks = [look(number, 200 * (number < crowd)) for number in range(18 + crowd)]
+        assert {finding.code for finding in unlike(looks)} == {code}
+        assert {file for finding in unlike(looks) for file in finding.files} == {f"{at}" for at in range(crowd)}
+
+
+def test_another_picture_is_far_from_the_median_image_never_near() -> None:
+    levels = [80, 120] * 10 + [100, 100, 255]  # median 100
+    (finding,) = unlike([look(number, 0, level=level) for number, level in enumerate(levels)])
+    assert finding.files == ("22",)
+    assert "another picture" in finding.message
 
 
 def test_few_images_have_no_spread_to_judge_by() -> None:

@@ -48,6 +48,7 @@ class Clusters:
 @pytest.mark.parametrize("length", [1.0, 0.7])
 def test_distance_is_the_double_loop(length: float) -> None:
     planes = random_planes(5, 3, 12, length)
+    planes.weights.copy_(torch.linspace(0.6, 1.4, 5))
     x = 4 * torch.randn(40, 12, generator=seeded(0))
     expected = []
     for point in x.double():
@@ -55,7 +56,7 @@ def test_distance_is_the_double_loop(length: float) -> None:
         for k in range(5):
             offset = point - planes.centres[k].double()
             explained = sum(float(planes.directions[3 * k + j].double() @ offset) ** 2 for j in range(3))
-            found.append(float(offset @ offset) - explained)
+            found.append(float(planes.weights[k]) * (float(offset @ offset) - explained))
         expected.append(min(found))
     assert torch.allclose(planes(x).double(), torch.tensor(expected, dtype=torch.float64), rtol=1e-4)
 
@@ -88,6 +89,17 @@ def test_fit_learns_where_nominal_features_vary() -> None:
     assert off.min() > within.max()
     alone = torch.cdist(fresh, clusters.centres).square().amin(1)
     assert alone.median() > 100 * within.median()  # what distances to the centres would have given
+
+
+def test_the_same_distance_means_less_where_nominal_features_scatter_more() -> None:
+    calm, rough = 0.1, 0.4
+    noise = torch.randn(2, 1000, DIMENSIONS, generator=seeded(0)) * torch.tensor([calm, rough]).view(2, 1, 1)
+    noise[1] += 30
+    planes = Planes(2, 2, DIMENSIONS)
+    planes.fit(noise.flatten(0, 1), seeded(1))
+    beside_calm, beside_rough = planes(torch.tensor([[0.0], [30.0]]).expand(2, DIMENSIONS) + 1.0).tolist()
+    # Weights go by the variance to the power −¼, so the ratio is (0.4² / 0.1²)^¼.
+    assert beside_calm / beside_rough == pytest.approx((rough / calm) ** 0.5, rel=0.1)
 
 
 def test_noise_alone_earns_no_direction() -> None:

@@ -58,6 +58,8 @@ class Inputs:
 
     def __getitem__(self, indices: Tensor, /) -> Tensor:
         chosen = [self.pictures[index] for index in indices.tolist()]
+        if not chosen:
+            return torch.empty((0, 3, *self.shape), dtype=torch.uint8)
         return torch.from_numpy(np.stack(threaded(self._resized, chosen)))
 
     def _resized(self, picture: Picture) -> NDArray[np.uint8]:

@@ -65,7 +65,7 @@ def _detail(thumb: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def _leaders(vectors: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Unit vectors (N, D) → (N,) the lowest index of the connected set each belongs to.
+    """Unit vectors (N, D) → (N,) an index that all members of a connected set share.
 
     Two are connected where their correlation exceeds a limit two thirds of the way from the usual correlation with a
     vector's nearest neighbours to 1, within `NEAR`: where several products are mixed in one folder, the parts of each

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Generator, Tensor, nn
 
 from fcdd.networks.backbones import LiteTrunk
@@ -102,7 +104,8 @@ class Description(nn.Module):
     def _to_grid(self, tap: Tensor, field: Field, cells: Sequence[int]) -> Tensor:
         if field.stride == self.field.stride:
             return tap
-        rows, columns = (grid_matrix(field, tap.shape[2 + i], self.field, cells[i]).to(tap) for i in (0, 1))
+        matrices = (grid_matrix(field, tap.shape[2 + i], self.field, cells[i]) for i in (0, 1))
+        rows, columns = (torch.from_numpy(matrix).to(tap) for matrix in matrices)
         return rows @ tap @ columns.T
 
     def describe(self, features: Tensor) -> Tensor:
@@ -131,20 +134,19 @@ class Description(nn.Module):
         self.whiten.fit(vectors)
         white = self.whiten(vectors)
         self.planes.fit(white, generator)
-        self.scale.copy_(torch.cat([self.planes(part) for part in white[::8].split(4096)]).mean())
+        self.scale.copy_(torch.cat([self.planes(part) for part in white[::8].split(4096)]).mean().clamp_min(1e-12))
 
 
 @lru_cache(maxsize=64)
-def grid_matrix(source: Field, source_cells: int, target: Field, cells: int) -> Tensor:
+def grid_matrix(source: Field, source_cells: int, target: Field, cells: int) -> NDArray[np.float32]:
     """(cells, source_cells): weights that bring one grid of cells to another by the centres of their fields.
 
     A triangle as wide as the coarser stride: linear interpolation towards a finer grid, a smooth mean towards a
     coarser one. Rows add up to one.
     """
     wide = max(source.stride, target.stride)
-    centres = torch.tensor(target.centres(cells), dtype=torch.float64)
+    known = np.array(source.centres(source_cells))
     # Beyond the outermost source cells their value goes on, as the reflecting border of the trunk would have it.
-    inside = centres.clamp(source.centres(source_cells)[0], source.centres(source_cells)[-1])
-    distance = inside[:, None] - torch.tensor(source.centres(source_cells), dtype=torch.float64)
-    weight = (1 - distance.abs() / wide).clamp_min(0)
-    return (weight / weight.sum(1, keepdim=True)).float()
+    wanted = np.clip(target.centres(cells), known[0], known[-1])
+    weight = np.maximum(1 - np.abs(wanted[:, None] - known) / wide, 0)
+    return np.asarray(weight / weight.sum(1, keepdims=True), np.float32)

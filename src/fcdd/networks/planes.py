@@ -52,16 +52,16 @@ class Planes(nn.Module):
         assignment = nearest(x, centres)[1]
         pooled = _covariance(x - centres[assignment])
         noises = torch.ones(count)
+        fullest = int(torch.bincount(assignment).argmax())
         for k in range(count):
             members = x[assignment == k]
             if len(members) == 0:  # can only be where good features repeat; a copy of another plane changes nothing
-                centres[k] = centres[0]
-                members = x[assignment == 0]
+                members = x[assignment == fullest]
             centres[k] = members.mean(0)
             own = members - centres[k]
             covariance = (own.T @ own + PRIOR * pooled) / (len(members) + PRIOR)
             values, vectors = torch.linalg.eigh(covariance)
-            noises[k] = values[: dimensions - rank].mean()
+            noises[k] = values[: dimensions - rank].mean().clamp_min(1e-12)
             kept = (1 - noises[k] / values[-rank:].clamp_min(1e-12)).clamp_min(0)
             self.directions[k * rank : (k + 1) * rank] = (vectors[:, -rank:] * kept.sqrt()).T
         self.centres.copy_(centres)
@@ -128,7 +128,9 @@ class Whiten(nn.Module):
 
     def fit(self, x: Tensor, shrink: float = 0.03) -> None:
         self.mean.copy_(x.mean(0))
-        deviation = x.std(0) + 1e-4
+        deviation = x.std(0)
+        # A channel that good parts never move must not make a detector out of rounding errors.
+        deviation = deviation.clamp_min(1e-3 * float(deviation.mean()) + 1e-6)
         values, vectors = torch.linalg.eigh(_covariance((x - self.mean) / deviation))
-        scale = 1 / torch.sqrt(values.clamp_min(0) + shrink * values.mean())
+        scale = 1 / torch.sqrt(values.clamp_min(0) + shrink * values.mean() + 1e-12)
         self.weight.copy_(vectors * scale / deviation[:, None])
