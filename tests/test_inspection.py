@@ -17,7 +17,7 @@ from fcdd.calibration import Verdict
 from fcdd.colours import overlay
 from fcdd.data.folder import Labelled
 from fcdd.detector import Detector, Settings
-from fcdd.inspection import BOX, HOT, heat, marked
+from fcdd.inspection import BOX, heat, marked
 from fcdd.networks.description import Architecture
 from fcdd.regions import Region
 from fcdd.report import render
@@ -184,10 +184,17 @@ def result_with(heatmap: np.ndarray, regions: list[Region]) -> Result:
     return Result(1.0, 0.1, Verdict.NG, heatmap.astype(np.float32), regions, np.zeros((2, 2), np.float32))
 
 
-def test_heat_puts_the_pixel_threshold_at_one_half() -> None:
-    values = heat(result_with(np.array([[0.0, 0.3, 0.6, 99.0]]), []), pixel_threshold=0.3)
-    assert np.allclose(values, [[0, 1 / HOT, 2 / HOT, 1]])
-    assert heat(result_with(np.ones((1, 1)), []), math.inf).tolist() == [[0]]
+def detector_with(threshold: float, floor: float) -> Detector:
+    detector = Detector(SMALL)
+    detector.pixel_threshold, detector.pixel_floor = threshold, floor
+    return detector
+
+
+def test_heat_is_dark_where_parts_are_good_and_has_the_pixel_threshold_at_one_half() -> None:
+    result = result_with(np.array([[0.0, 0.1, 0.3, 0.5, 99.0]]), [])
+    assert np.allclose(heat(detector_with(0.3, 0.1), result), [[0, 0, 0.5, 1, 1]])
+    assert heat(detector_with(math.inf, 0.0), result).max() == 0
+    assert np.isfinite(heat(detector_with(0.0, 0.0), result)).all()
 
 
 @pytest.mark.parametrize("height", [60, 900])
@@ -197,7 +204,8 @@ def test_a_box_is_drawn_around_each_region_and_nowhere_else(height: int) -> None
     heatmap = np.zeros((height, 80))
     heatmap[20:32, 10:25] = 0.5
     result = result_with(heatmap, regions)
-    shown, plain = marked(array, result, 0.5), overlay(array, heat(result, 0.5))
+    detector = detector_with(0.5, 0.0)
+    shown, plain = marked(detector, array, result), overlay(array, heat(detector, result))
     width = max(1, height // 300)
     expected = np.zeros((height, 80), np.bool_)
     for r in regions:

@@ -61,7 +61,7 @@ def _sheet(detector: Detector, plates: Path, path: Path) -> None:
     headings = []
     for kind, name in names:
         array, result = next(detector.inspect([plates / "test" / kind / f"{name}.png"]))
-        values = heat(result, detector.pixel_threshold)
+        values = heat(detector, result)
         mask = plates / "ground_truth" / kind / f"{name}_mask.png"
         truth = images.load_mask(mask) if mask.exists() else np.zeros(array.shape[:2], np.bool_)
         for row, picture in zip(rows, (array, colour(values), overlay(array, values), truth), strict=True):

@@ -71,6 +71,7 @@ class Detector:
         self._grid: Grid | None = None
         self._calibration: Calibration | None = None
         self.pixel_threshold = math.inf
+        self.pixel_floor = 0.0
 
     # ------------------------------------------------------------------------------------------------- learn
 
@@ -135,16 +136,19 @@ class Detector:
         self._calibrate(good, self._levels(len(good)), quiet)
 
     def _calibrate(self, good: Sequence[Picture], levels: tuple[float, float], quiet: bool) -> None:
-        """Scores of held-out good pictures, and the heat that only the share `reject` of them reaches anywhere."""
+        """Scores of held-out good pictures, the heat they usually have, and what only the share `reject` of them reaches."""
         reject, review = levels
-        scores, peaks = [], []
+        scores, peaks, usual = [], [], []
         with bar("calibrating", len(good), quiet=quiet) as shown:
             for _, cells in self._cells(good):
                 scores.append(score_of(cells, self.inside, self.settings.top))
-                peaks.append(float(self.grid.heatmap(cells, self.grid.shape).max()))
+                heat = self.grid.heatmap(cells, self.grid.shape)
+                peaks.append(float(heat.max()))
+                usual.append(float(np.median(heat)))
                 shown.advance(1)
         self._calibration = Calibration(tuple(scores), review=review, reject=reject)
         self.pixel_threshold = Calibration(tuple(peaks), review=review, reject=reject).threshold(reject)
+        self.pixel_floor = float(np.median(usual))
 
     def reject_above(self, score: float) -> None:
         """Reject by this score, found with labelled defects, instead of by the false-reject level."""
@@ -274,6 +278,7 @@ class Detector:
             "grid": asdict(self.grid),
             "calibration": self.calibration.to_dict(),
             "pixel_threshold": self.pixel_threshold,
+            "pixel_floor": self.pixel_floor,
             "card": self.card,
         }
         modelfile.write(Path(path), "detector", tensors, info)
@@ -296,7 +301,7 @@ class Detector:
         detector._description = description.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         detector._grid = Grid(**{**info["grid"], "shape": tuple(info["grid"]["shape"])})
         detector._calibration = Calibration.from_dict(info["calibration"])
-        detector.pixel_threshold = info["pixel_threshold"]
+        detector.pixel_threshold, detector.pixel_floor = info["pixel_threshold"], info["pixel_floor"]
         detector.card = info["card"]
         return detector
 

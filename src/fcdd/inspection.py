@@ -24,14 +24,14 @@ from fcdd.progress import bar
 from fcdd.report import Card, Item, ReportData
 from fcdd.result import Result
 
-HOT = 2.0  # heat of this many pixel thresholds gets the brightest colour, on every image alike
 BOX = (0, 230, 255)
 
 
 class Inspector(Protocol):
     """What this module needs of a detector, whatever runs it."""
 
-    pixel_threshold: float
+    pixel_threshold: float  # heat above it becomes a region
+    pixel_floor: float  # usual heat of good parts
 
     @property
     def calibration(self) -> Calibration: ...
@@ -86,7 +86,7 @@ def evaluate(
             kind, label = pictures.kinds[index], pictures.labels[index]
             verdicts[kind, str(result.verdict)] += 1
             truth = mask if mask_path else None
-            items.append(item(str(pictures.paths[index]), array, result, detector.pixel_threshold, kind, label, truth))
+            items.append(item(detector, str(pictures.paths[index]), array, result, kind, label, truth))
             shown.advance(1)
     seconds = time.monotonic() - begun
     scores = [i.score for i in items]
@@ -109,22 +109,24 @@ def evaluate(
     return evaluation, items, pooled.ranking() if masked else None
 
 
-def heat(result: Result, pixel_threshold: float) -> NDArray[np.float32]:
-    """The heatmap on the scale of the colours, (H, W) in [0, 1]: the pixel threshold is at one half."""
-    return np.asarray(np.minimum(result.heatmap / max(HOT * pixel_threshold, 1e-12), 1), np.float32)
+def heat(detector: Inspector, result: Result) -> NDArray[np.float32]:
+    """The heatmap on the scale of the colours, (H, W) in [0, 1]: what good parts usually have is dark, the pixel
+    threshold is in the middle, on every picture of a detector alike."""
+    span = max(2 * (detector.pixel_threshold - detector.pixel_floor), 1e-12)
+    return np.asarray(np.clip((result.heatmap - detector.pixel_floor) / span, 0, 1), np.float32)
 
 
 def item(
+    detector: Inspector,
     name: str,
     array: NDArray[np.uint8],
     result: Result,
-    pixel_threshold: float,
     kind: str = "",
     label: int | None = None,
     truth: NDArray[np.bool_] | None = None,
 ) -> Item:
     """One picture for the report."""
-    values = heat(result, pixel_threshold)
+    values = heat(detector, result)
     return Item.of(
         name,
         result.score,
@@ -180,7 +182,7 @@ def write_results(
             name = path.relative_to(root)
             picture = folder / "overlays" / name.parent / f"{name.name}.png"
             picture.parent.mkdir(parents=True, exist_ok=True)
-            images.save_png(marked(array, result, detector.pixel_threshold), picture)
+            images.save_png(marked(detector, array, result), picture)
             rows.append({"file": str(name), **result.to_dict(), "overlay": str(picture.relative_to(folder))})
             shown.advance(1)
     (folder / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -188,9 +190,9 @@ def write_results(
     return rows
 
 
-def marked(array: NDArray[np.uint8], result: Result, pixel_threshold: float) -> NDArray[np.uint8]:
+def marked(detector: Inspector, array: NDArray[np.uint8], result: Result) -> NDArray[np.uint8]:
     """The picture under its heat, with a box around each region."""
-    picture = Image.fromarray(overlay(array, heat(result, pixel_threshold)))
+    picture = Image.fromarray(overlay(array, heat(detector, result)))
     draw = ImageDraw.Draw(picture)
     for r in result.regions:
         draw.rectangle(
