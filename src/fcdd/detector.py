@@ -136,7 +136,7 @@ class Detector:
         self._calibrate(good, self._levels(len(good)), quiet)
 
     def _calibrate(self, good: Sequence[Picture], levels: tuple[float, float], quiet: bool) -> None:
-        """Scores of held-out good pictures, the heat they usually have, and what only the share `reject` of them reaches."""
+        """Scores of held-out good pictures, their usual heat, and the heat that only the share `reject` reaches."""
         reject, review = levels
         scores, peaks, usual = [], [], []
         with bar("calibrating", len(good), quiet=quiet) as shown:
