@@ -70,7 +70,7 @@ def light(runs: Sequence[Run]) -> str:
     chosen = [r for r in runs if "light" in r]
     names = list(chosen[0]["light"]) if chosen else []
     lines = [
-        "\n## Other light on the same test images\n",
+        "\n## Other light on the same test images (seed 0)\n",
         f"Image AUROC under the lamp's own light and under others, and in brackets the good images rejected at a level "
         f"of {LEVEL:.0%}.\n",
         "| class | as it is | " + " | ".join(names) + " |",

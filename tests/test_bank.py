@@ -39,7 +39,7 @@ class Reading:
 
 @pytest.fixture(scope="module")
 def description() -> Description:
-    made = Description(Architecture(taps=(2, 4), planes=2, directions=1)).eval()
+    made = Description(Architecture(planes=2, directions=1)).eval()
     made.trunk.load()
     return made
 

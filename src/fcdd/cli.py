@@ -163,7 +163,8 @@ def train(
     max_false_rejects: Annotated[float | None, typer.Option(help="Share of good parts that may be rejected.")] = None,
     review: Annotated[float | None, typer.Option(help="Share of good parts that may go to review.")] = None,
     seed: int = 0,
-    weights: Annotated[Path | None, typer.Option(help="File of the trunk's weights instead of the packaged.")] = None,
+    trunk: Annotated[str, typer.Option(help="efficientnet-lite0, vgg11 or vgg16.")] = "efficientnet-lite0",
+    weights: Annotated[Path | None, typer.Option(help="File of the trunk's ImageNet weights; vgg needs one.")] = None,
     skip_bad: Annotated[bool, typer.Option(help="Leave out files that cannot be read.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing model and report.")] = False,
     threads: Threads = 0,
@@ -174,7 +175,7 @@ def train(
         from fcdd import commands
 
         _threads(threads)
-        options = commands.TrainOptions(roi, ignore, max_false_rejects, review, seed, weights, skip_bad)
+        options = commands.TrainOptions(roi, ignore, max_false_rejects, review, seed, trunk, weights, skip_bad)
         told = commands.train(good, defects, masks, output, options, overwrite, quiet=json_)
         _tell(
             told,

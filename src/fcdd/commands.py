@@ -20,6 +20,7 @@ from fcdd.data import folder
 from fcdd.data.files import problems
 from fcdd.detector import Detector, Settings
 from fcdd.errors import DataError
+from fcdd.networks.description import Architecture
 from fcdd.report import Card, render
 
 
@@ -32,6 +33,7 @@ class TrainOptions:
     max_false_rejects: float | None = None
     review: float | None = None
     seed: int = 0
+    trunk: str = Architecture.trunk
     weights: Path | None = None
     skip_bad: bool = False
 
@@ -50,7 +52,7 @@ def train(
     _refuse([output, page], overwrite)
     begun = time.monotonic()
     found = folder.read_folder(good, defects, masks, skip_bad=options.skip_bad)
-    settings = Settings(max_false_rejects=options.max_false_rejects, review=options.review)
+    settings = Settings(Architecture(options.trunk), max_false_rejects=options.max_false_rejects, review=options.review)
     detector = Detector(settings, seed=options.seed, roi=_region(options), weights=options.weights)
     known = [None if path is None else images.load_mask(path) for path in found.masks]
     work = output.with_name(f".{output.name}.work")
@@ -181,7 +183,7 @@ def model_card(detector: Detector) -> dict[str, dict[str, str]]:
             "fingerprint": card["good"]["fingerprint"][:16],
         },
         "Recipe": {
-            "trunk": f"{architecture.trunk}, frozen, blocks {', '.join(map(str, architecture.taps))}",
+            "trunk": f"{architecture.trunk}, frozen",
             "planes": f"{architecture.planes} with {architecture.directions} directions",
             "input": f"{detector.grid.shape[1]} × {detector.grid.shape[0]} px, one cell per {detector.grid.stride} px",
             "score": f"mean of the strongest {settings.top:.0%} of the cells shown",

