@@ -116,6 +116,9 @@ def test_a_few_defects_and_a_region_of_interest(plates: Path, tmp_path: Path) ->
     )  # fmt: skip
     assert code == 0, err
     assert "and 3 defects" in out
+    seen = ["--defects", plates / "test" / "stain", "--best-f1"]
+    code, _, err = fcdd("calibrate", tmp_path / "m.safetensors", plates / "test" / "good", *seen)
+    assert (code, "3 of these images were trained on" in err) == (2, True)
 
 
 def test_odd_files_give_the_right_pixels_or_the_right_error(model: Path, plates: Path, tmp_path: Path) -> None:

@@ -141,7 +141,9 @@ def calibrate(
     paths, _ = _usable(good, skip_bad=False)
     detector.calibrate(paths, level, quiet=quiet)
     if choice.defects is not None:
-        scores = detector.score_samples(_usable(choice.defects, skip_bad=False)[0]).tolist()
+        known, _ = _usable(choice.defects, skip_bad=False)
+        detector.refuse_trained(known)
+        scores = detector.score_samples(known).tolist()
         detector.reject_above(_threshold(detector.calibration, scores, choice))
     detector.save(output)
     calibration = detector.calibration
@@ -178,9 +180,10 @@ def model_card(detector: Detector) -> dict[str, dict[str, str]]:
     card, settings, architecture = detector.card, detector.settings, detector.settings.architecture
     return {
         "Data": {
-            "good images": str(card["good"]["images"]),
-            "held out for calibration": str(card["good"]["calibration"]),
-            "fingerprint": card["good"]["fingerprint"][:16],
+            "good images": str(card["good"]),
+            "held out for calibration": str(card["calibration"]),
+            "labelled defects": str(card["defects"]),
+            "fingerprint of the good images": card["fingerprint"][:16],
         },
         "Recipe": {
             "trunk": f"{architecture.trunk}, frozen",

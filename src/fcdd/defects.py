@@ -91,7 +91,7 @@ def train_head(description: Description, nominal: Tensor, cells: Cells, seed: in
     assert description.head is not None
     generator = generator_of(seed, "head")
     nominal = torch.cat([nominal, cells.nominal])
-    head = description.head.train()
+    head = description.head.train().requires_grad_(True)
     head.reset(generator)
     optimiser = torch.optim.AdamW(head.parameters(), 1e-3, weight_decay=0.05)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, total_steps=STEPS)

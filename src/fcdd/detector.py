@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import fcdd
 from fcdd import bank, images, modelfile
 from fcdd.calibration import Calibration, CalibrationError
-from fcdd.data.inputs import Inputs, Picture, digest, shape_of, stream
+from fcdd.data.inputs import Inputs, Picture, digest, name_of, shape_of, stream
 from fcdd.defects import gather as gather_defects
 from fcdd.defects import train_head
 from fcdd.errors import DataError, ModelError
@@ -100,14 +100,14 @@ class Detector:
         description.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._description = description
         self._grid = Grid(shape, description.field.stride, description.field.start, self.settings.sigma)
-        self.card = self._make_card(pictures, kept, held)
+        self.card = self._make_card(pictures, [pictures[i] for i in kept], defects or [])
         training = Inputs([pictures[i] for i in kept], shape)
         description.fit_light(_some(training))
         inside = torch.from_numpy(self.inside.ravel())
         identity = {
             "settings": asdict(self.settings),
             "seed": self.seed,
-            "trained": self.card["good"]["trained"],  # in their order, on which the shards depend
+            "trained": self.card["trained"],  # in their order, on which the shards depend
             "inside": hashlib.sha256(self.inside.tobytes()).hexdigest(),
         }
         vectors = bank.gather(description, training, inside, self.settings.vectors, self.seed, work, identity, quiet)
@@ -124,13 +124,7 @@ class Detector:
 
     def calibrate(self, good: Sequence[Picture], max_false_rejects: float | None = None, quiet: bool = True) -> None:
         """Replace the calibration by that of other good pictures, which must not have been trained on."""
-        seen = set(self.card["good"]["trained"])
-        repeated = [i for i, picture in enumerate(good) if digest(picture)[:16] in seen]
-        if repeated:
-            raise CalibrationError(
-                f"{len(repeated)} of these images were trained on, the first is number {repeated[0] + 1}; "
-                "their scores would promise too much. Give images that the detector has not seen"
-            )
+        self.refuse_trained(good)
         if max_false_rejects is not None:
             self.settings = replace(self.settings, max_false_rejects=max_false_rejects, review=None)
         self._calibrate(good, self._levels(len(good)), quiet)
@@ -149,6 +143,16 @@ class Detector:
         self._calibration = Calibration(tuple(scores), review=review, reject=reject)
         self.pixel_threshold = Calibration(tuple(peaks), review=review, reject=reject).threshold(reject)
         self.pixel_floor = float(np.median(usual))
+
+    def refuse_trained(self, pictures: Sequence[Picture]) -> None:
+        """CalibrationError where one of the pictures was trained on: its score says nothing about the next part."""
+        seen = set(self.card["trained"])
+        repeated = [name_of(picture, i) for i, picture in enumerate(pictures) if digest(picture)[:16] in seen]
+        if repeated:
+            raise CalibrationError(
+                f"{len(repeated)} of these images were trained on, the first is {repeated[0]}; "
+                "their scores would promise too much. Give images that the detector has not seen"
+            )
 
     def reject_above(self, score: float) -> None:
         """Reject by this score, found with labelled defects, instead of by the false-reject level."""
@@ -184,15 +188,16 @@ class Detector:
         height, width = (16 * max(4, round(side * factor / 16)) for factor in (aspect**0.5, aspect**-0.5))
         return height, width
 
-    def _make_card(self, pictures: Sequence[Picture], kept: list[int], held: list[int]) -> dict[str, Any]:
-        digests = [digest(picture) for picture in pictures]
+    def _make_card(
+        self, pictures: Sequence[Picture], kept: Sequence[Picture], defects: Sequence[Picture]
+    ) -> dict[str, Any]:
+        digests = sorted(digest(picture) for picture in pictures)
         return {
-            "good": {
-                "images": len(pictures),
-                "calibration": len(held),
-                "fingerprint": hashlib.sha256("".join(sorted(digests)).encode()).hexdigest(),
-                "trained": [digests[i][:16] for i in kept],
-            },
+            "good": len(pictures),
+            "calibration": len(pictures) - len(kept),
+            "defects": len(defects),
+            "fingerprint": hashlib.sha256("".join(digests).encode()).hexdigest(),
+            "trained": [digest(picture)[:16] for picture in (*kept, *defects)],
             "versions": {"fcdd": fcdd.__version__, "torch": torch.__version__, "python": platform.python_version()},
         }
 

@@ -48,13 +48,14 @@ class Head(nn.Module):
         )
 
     def reset(self, generator: Generator) -> None:
-        """Start weights from `generator`, uniform within 1/√inputs as torch's own."""
+        """Start anew with weights from `generator`, uniform within 1/√inputs as torch's own."""
         for layer in self.layers:
-            if isinstance(layer, nn.Linear):
+            if isinstance(layer, nn.BatchNorm1d):
+                layer.reset_parameters()
+            elif isinstance(layer, nn.Linear):
+                bound = layer.in_features**-0.5
                 for parameter in (layer.weight, layer.bias):
-                    nn.init.uniform_(
-                        parameter, -(layer.in_features**-0.5), layer.in_features**-0.5, generator=generator
-                    )
+                    nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
     def forward(self, x: Tensor) -> Tensor:
         phi: Tensor = self.layers(x)

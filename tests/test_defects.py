@@ -1,0 +1,74 @@
+"""What labelled defects teach, on a small description with the real trunk."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from fcdd import defects
+from fcdd.networks.description import Architecture, Description
+from fcdd.objectives import pseudo_huber
+
+SIDE = 64
+
+
+def part(seed: int, scratch: bool = False) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    picture = np.repeat(np.clip(random.normal(120, 12, (SIDE, SIDE, 1)), 0, 255).astype(np.uint8), 3, 2)
+    if scratch:
+        picture[30:34, 10:54] = 250
+    return picture
+
+
+MASK = np.zeros((SIDE, SIDE), np.bool_)
+MASK[24:40, 8:56] = True
+
+
+@pytest.fixture(scope="module")
+def description() -> Description:
+    torch.manual_seed(0)
+    made = Description(Architecture(planes=4, directions=2, dimensions=8)).eval()
+    made.trunk.load()
+    good = torch.stack([torch.from_numpy(part(i)).permute(2, 0, 1) for i in range(12)]).float()
+    made.fit_light(good)
+    with torch.no_grad():
+        vectors = made.features(good).permute(0, 2, 3, 1).reshape(-1, made.trunk.channels)
+    made.fit(vectors, torch.Generator().manual_seed(0))
+    return made
+
+
+def gathered(description: Description, mask: np.ndarray | None, inside: torch.Tensor) -> defects.Cells:
+    return defects.gather(description, [part(99, scratch=True)], [mask], (SIDE, SIDE), inside, seed=0)
+
+
+def test_cells_come_from_the_mask_and_from_around_it(description: Description) -> None:
+    everywhere = torch.ones(64, dtype=torch.bool)
+    cells = gathered(description, MASK, everywhere)
+    assert cells.weight.sum().item() == pytest.approx(1)
+    assert len(cells.anomalous) == len(cells.weight) > 10
+    with torch.no_grad():
+        bad, good = description.planes(cells.anomalous), description.planes(cells.nominal)
+    assert bad.median() > 1.5 * good.median()
+    right = everywhere.clone().view(8, 8)
+    right[:, :4] = False
+    assert len(gathered(description, MASK, right.flatten()).anomalous) < len(cells.anomalous)
+
+
+def test_a_defect_without_mask_lends_its_strangest_cells(description: Description) -> None:
+    cells = gathered(description, None, torch.ones(64, dtype=torch.bool))
+    with torch.no_grad():
+        assert description.planes(cells.anomalous).median() > description.planes(cells.nominal).median()
+
+
+def test_the_head_tells_defects_from_good_cells_and_repeats(description: Description) -> None:
+    cells = gathered(description, MASK, torch.ones(64, dtype=torch.bool))
+    assert description.head is not None
+    ends = []
+    for _ in range(2):
+        defects.train_head(description, cells.nominal, cells, seed=0)
+        with torch.no_grad():
+            ends.append([pseudo_huber(description.head(z)) for z in (cells.anomalous, cells.nominal)])
+    bad, good = ends[0]
+    assert bad.median() > 3 * good.median()
+    assert torch.equal(bad, ends[1][0])
