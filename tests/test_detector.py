@@ -114,8 +114,10 @@ def test_labelled_defects_teach_what_to_look_for(detector: Detector, plates: Pat
         return float(np.sort(cells.ravel())[-3:].mean() / np.median(cells))
 
     assert lift(taught) > lift(detector)
-    without_masks = Detector(SMALL).fit(plates / "train" / "good", scratches[:2])
-    assert without_masks.settings.architecture.dimensions > 0
+    by_folders = Detector(SMALL).fit(plates / "train" / "good", plates / "test" / "scratch")
+    assert by_folders.card["defects"] == 3
+    with pytest.raises(DataError, match="2 defects and 1 masks"):
+        Detector(SMALL).fit(plates / "train" / "good", scratches[:2], masks[:1])
 
 
 def test_it_promises_only_what_its_images_support(plates: Path) -> None:

@@ -54,9 +54,8 @@ def train(
     found = folder.read_folder(good, defects, masks, skip_bad=options.skip_bad)
     settings = Settings(Architecture(options.trunk), max_false_rejects=options.max_false_rejects, review=options.review)
     detector = Detector(settings, seed=options.seed, roi=_region(options), weights=options.weights)
-    known = [None if path is None else images.load_mask(path) for path in found.masks]
     work = output.with_name(f".{output.name}.work")
-    detector.fit(found.good, found.defects or None, known or None, work=work, quiet=quiet)
+    detector.fit(found.good, found.defects, found.masks, work=work, quiet=quiet)
     detector.save(output)
     shutil.rmtree(work, ignore_errors=True)
     held = [found.good[i] for i in detector.held_out(len(found.good))]

@@ -8,7 +8,7 @@ import platform
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 import fcdd
 from fcdd import bank, images, modelfile
 from fcdd.calibration import Calibration, CalibrationError
+from fcdd.data import folder
 from fcdd.data.inputs import Inputs, Picture, digest, name_of, shape_of, stream
 from fcdd.defects import gather as gather_defects
 from fcdd.defects import train_head
@@ -26,6 +27,8 @@ from fcdd.progress import bar
 from fcdd.result import Grid, Result, explain, score_of
 from fcdd.seeds import generator_of
 
+T = TypeVar("T")
+Mask = NDArray[np.bool_] | str | Path | None
 BATCH = 8
 FEWEST_GOOD = 10
 HEAD_DIMENSIONS = 32  # of the hypersphere that labelled defects train
@@ -69,6 +72,7 @@ class Detector:
         self.card: dict[str, Any] = {}
         self._description: Description | None = None
         self._grid: Grid | None = None
+        self._inside: NDArray[np.bool_] | None = None
         self._calibration: Calibration | None = None
         self.pixel_threshold = math.inf
         self.pixel_floor = 0.0
@@ -78,49 +82,73 @@ class Detector:
     def fit(
         self,
         good: Path | str | Sequence[Picture],
-        defects: Sequence[Picture] | None = None,
-        masks: Sequence[NDArray[np.bool_] | None] | None = None,
+        defects: Path | str | Sequence[Picture] | None = None,
+        masks: Path | str | Sequence[Mask] | None = None,
         *,
         work: Path | None = None,
         quiet: bool = True,
     ) -> Detector:
-        """Learn from good pictures: a folder, or files and arrays. `work`, a folder, lets a killed fit go on."""
-        pictures: list[Picture] = list(images.find(good)) if isinstance(good, str | Path) else list(good)
+        """Learn from good pictures and, where there are some, from labelled defects and their masks.
+
+        Each is a folder (masks are then found by name) or a sequence of files and arrays; a mask may be None. `work`,
+        a folder, lets a killed fit go on.
+        """
+        pictures, labelled, known = _collected(good, defects, masks)
         if len(pictures) < FEWEST_GOOD:
             raise DataError(f"{len(pictures)} good images: at least {FEWEST_GOOD} are needed. Add good images.")
         held = self.held_out(len(pictures))
         kept = sorted(set(range(len(pictures))) - set(held))
         levels = self._levels(len(held))
-        shape = self._shape(pictures)
-        if defects:
+        if labelled:
             architecture = replace(self.settings.architecture, dimensions=HEAD_DIMENSIONS)
             self.settings = replace(self.settings, architecture=architecture)
+        self._begin(self._shape(pictures))
+        self.card = _card(pictures, kept, labelled)
+        training = Inputs([pictures[i] for i in kept], self.grid.shape)
+        self.description.fit_light(_some(training))
+        inside = torch.from_numpy(self.inside.ravel())
+        vectors = bank.gather(
+            self.description, training, inside, self.settings.vectors, self.seed, work, self._identity(), quiet
+        )
+        self.description.fit(vectors, generator_of(self.seed, "planes"))
+        if labelled:
+            self._learn(labelled, known, vectors, quiet)
+        self._calibrate([pictures[i] for i in held], levels, quiet)
+        return self
+
+    def _begin(self, shape: tuple[int, int]) -> None:
+        """A description that knows its trunk and nothing of good parts yet, for inputs of `shape`."""
         description = Description(self.settings.architecture)
         description.trunk.load(self._weights)
-        description.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self._description = description
-        self._grid = Grid(shape, description.field.stride, description.field.start, self.settings.sigma)
-        self.card = self._make_card(pictures, [pictures[i] for i in kept], defects or [])
-        training = Inputs([pictures[i] for i in kept], shape)
-        description.fit_light(_some(training))
-        inside = torch.from_numpy(self.inside.ravel())
-        identity = {
+        grid = Grid(shape, description.field.stride, description.field.start, self.settings.sigma)
+        self._settle(description, grid)
+
+    def _settle(self, description: Description, grid: Grid) -> None:
+        self._description = description.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self._grid = grid
+        self._inside = grid.inside(self.roi)
+        if not self._inside.any():
+            raise DataError("the region of interest is smaller than one cell of the heatmap; mark a larger one")
+
+    def _identity(self) -> dict[str, Any]:
+        """All that the bank's shards depend on, besides the code."""
+        return {
             "settings": asdict(self.settings),
             "seed": self.seed,
             "trained": self.card["trained"],  # in their order, on which the shards depend
             "inside": hashlib.sha256(self.inside.tobytes()).hexdigest(),
         }
-        vectors = bank.gather(description, training, inside, self.settings.vectors, self.seed, work, identity, quiet)
-        description.fit(vectors, generator_of(self.seed, "planes"))
-        if defects:
-            known = masks or [None] * len(defects)
-            # The planes alone say what is strange where a defect has no mask: the head has learnt nothing yet.
-            head, description.head = description.head, None
-            cells = gather_defects(description, defects, known, shape, inside, self.seed, quiet)
-            description.head = head
-            train_head(description, description.whiten(vectors[::2]), cells, self.seed)
-        self._calibrate([pictures[i] for i in held], levels, quiet)
-        return self
+
+    def _learn(self, defects: Sequence[Picture], masks: Sequence[Mask], vectors: torch.Tensor, quiet: bool) -> None:
+        """Train the head on labelled defects; `vectors` are the bank's."""
+        description = self.description
+        truths = [m if m is None or isinstance(m, np.ndarray) else images.load_mask(m) for m in masks]
+        # The planes alone say what is strange where a defect has no mask: the head has learnt nothing yet.
+        head, description.head = description.head, None
+        inside = torch.from_numpy(self.inside.ravel())
+        cells = gather_defects(description, defects, truths, self.grid.shape, inside, self.seed, quiet)
+        description.head = head
+        train_head(description, description.whiten(vectors[::2]), cells, self.seed)
 
     def calibrate(self, good: Sequence[Picture], max_false_rejects: float | None = None, quiet: bool = True) -> None:
         """Replace the calibration by that of other good pictures, which must not have been trained on."""
@@ -188,19 +216,6 @@ class Detector:
         height, width = (16 * max(4, round(side * factor / 16)) for factor in (aspect**0.5, aspect**-0.5))
         return height, width
 
-    def _make_card(
-        self, pictures: Sequence[Picture], kept: Sequence[Picture], defects: Sequence[Picture]
-    ) -> dict[str, Any]:
-        digests = sorted(digest(picture) for picture in pictures)
-        return {
-            "good": len(pictures),
-            "calibration": len(pictures) - len(kept),
-            "defects": len(defects),
-            "fingerprint": hashlib.sha256("".join(digests).encode()).hexdigest(),
-            "trained": [digest(picture)[:16] for picture in (*kept, *defects)],
-            "versions": {"fcdd": fcdd.__version__, "torch": torch.__version__, "python": platform.python_version()},
-        }
-
     # --------------------------------------------------------------------------------------------------- use
 
     @overload
@@ -246,29 +261,20 @@ class Detector:
 
     @property
     def description(self) -> Description:
-        if self._description is None:
-            raise ModelError("the detector has not learnt anything yet: call fit, or Detector.load")
-        return self._description
+        return _learnt(self._description)
 
     @property
     def grid(self) -> Grid:
-        if self._grid is None:
-            raise ModelError("the detector has not learnt anything yet: call fit, or Detector.load")
-        return self._grid
+        return _learnt(self._grid)
 
     @property
     def calibration(self) -> Calibration:
-        if self._calibration is None:
-            raise ModelError("the detector has not learnt anything yet: call fit, or Detector.load")
-        return self._calibration
+        return _learnt(self._calibration)
 
     @property
     def inside(self) -> NDArray[np.bool_]:
         """Cells (h, w) inside the region of interest."""
-        inside = self.grid.inside(self.roi)
-        if not inside.any():
-            raise DataError("the region of interest is smaller than one cell of the heatmap; mark a larger one")
-        return inside
+        return _learnt(self._inside)
 
     # -------------------------------------------------------------------------------------------------- keep
 
@@ -301,12 +307,48 @@ class Detector:
         )
         description = Description(detector.settings.architecture)
         description.load_state_dict(tensors)
-        detector._description = description.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        detector._grid = Grid(**{**info["grid"], "shape": tuple(info["grid"]["shape"])})
+        detector._settle(description, Grid(**{**info["grid"], "shape": tuple(info["grid"]["shape"])}))
         detector._calibration = Calibration.from_dict(info["calibration"])
         detector.pixel_threshold, detector.pixel_floor = info["pixel_threshold"], info["pixel_floor"]
         detector.card = info["card"]
         return detector
+
+
+def _learnt(value: T | None) -> T:
+    if value is None:
+        raise ModelError("the detector has not learnt anything yet: call fit, or Detector.load")
+    return value
+
+
+def _collected(
+    good: Path | str | Sequence[Picture],
+    defects: Path | str | Sequence[Picture] | None,
+    masks: Path | str | Sequence[Mask] | None,
+) -> tuple[list[Picture], list[Picture], list[Mask]]:
+    """Good pictures, labelled defects and a mask or None for each of those, from folders or sequences."""
+    if isinstance(good, str | Path) and isinstance(defects, str | Path):
+        found = folder.read_folder(Path(good), Path(defects), Path(masks) if isinstance(masks, str | Path) else None)
+        return list(found.good), list(found.defects), list(found.masks)
+    if isinstance(defects, str | Path) or isinstance(masks, str | Path):
+        raise DataError("defects and masks are folders only where good is one; else give sequences of files or arrays")
+    pictures: list[Picture] = list(images.find(good)) if isinstance(good, str | Path) else list(good)
+    labelled, known = list(defects or []), list(masks or [None] * len(defects or []))
+    if len(labelled) != len(known):
+        raise DataError(f"{len(labelled)} defects and {len(known)} masks: give one for each, or None")
+    return pictures, labelled, known
+
+
+def _card(pictures: Sequence[Picture], kept: Sequence[int], defects: Sequence[Picture]) -> dict[str, Any]:
+    """What the model says of the data it was made from."""
+    digests = [digest(picture) for picture in pictures]
+    return {
+        "good": len(pictures),
+        "calibration": len(pictures) - len(kept),
+        "defects": len(defects),
+        "fingerprint": hashlib.sha256("".join(sorted(digests)).encode()).hexdigest(),
+        "trained": [digests[i][:16] for i in kept] + [digest(picture)[:16] for picture in defects],
+        "versions": {"fcdd": fcdd.__version__, "torch": torch.__version__, "python": platform.python_version()},
+    }
 
 
 def _some(source: Inputs) -> torch.Tensor:
