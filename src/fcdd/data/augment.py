@@ -66,7 +66,7 @@ def to_size(images: Tensor, size: int, mode: Literal["crop", "resize"] = "resize
     return images[..., top : top + size, left : left + size]
 
 
-def _resize(images: Tensor, masks: Tensor | None, size: int) -> tuple[Tensor, Tensor | None]:
+def _resize(images: Tensor, size: int, masks: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """`to_size` by resize with masks, which follow by nearest neighbour so that they stay 0 or 1."""
     return to_size(images, size), None if masks is None else F.interpolate(masks, (size, size), mode="nearest-exact")
 
@@ -75,13 +75,15 @@ def crop_or_resize(
     images: Tensor, size: int, generator: Generator, masks: Tensor | None = None
 ) -> tuple[Tensor, Tensor | None]:
     """Each image is either randomly cropped or resized to `size`, with probability ½ each."""
-    cropped, cropped_masks = random_crop(images, size, generator, masks=masks)
-    resized, resized_masks = _resize(images, masks, size)
-    crop = _uniform(len(images), generator, images) < 0.5
-    images = torch.where(crop, cropped, resized)
-    if cropped_masks is None or resized_masks is None:
-        return images, None
-    return images, torch.where(crop, cropped_masks, resized_masks)
+    crop = _uniform(len(images), generator, images).flatten() < 0.5
+    moved = images.new_empty(*images.shape[:2], size, size)
+    moved_masks = None if masks is None else masks.new_empty(len(masks), 1, size, size)
+    for chosen, way in ((crop, partial(random_crop, generator=generator)), (~crop, _resize)):
+        part, part_masks = way(images[chosen], size=size, masks=None if masks is None else masks[chosen])
+        moved[chosen] = part
+        if moved_masks is not None and part_masks is not None:
+            moved_masks[chosen] = part_masks
+    return moved, moved_masks
 
 
 def color_jitter(
@@ -135,8 +137,10 @@ def gaussian_noise(images: Tensor, std: float | Tensor, generator: Generator) ->
 
 def noise_by_std(images: Tensor, generator: Generator, scale: float = 0.1, probability: float = 0.5) -> Tensor:
     """Gaussian noise of `scale` times the image's own standard deviation, on each image with `probability`."""
-    chosen = _uniform(len(images), generator, images) < probability
-    return gaussian_noise(images, scale * images.std((1, 2, 3), keepdim=True) * chosen, generator)
+    chosen = _uniform(len(images), generator, images).flatten() < probability
+    noisy = images.clone()
+    noisy[chosen] = gaussian_noise(images[chosen], scale * images[chosen].std((1, 2, 3), keepdim=True), generator)
+    return noisy
 
 
 def mvtec_jitter(images: Tensor, generator: Generator) -> Tensor:
@@ -166,7 +170,7 @@ def _imagenet(images: Tensor, masks: Tensor | None, size: int, generator: Genera
 
 
 def _voc(images: Tensor, masks: Tensor | None, size: int, generator: Generator) -> tuple[Tensor, Tensor | None]:
-    images, masks = _resize(images, masks, size)
+    images, masks = _resize(images, size, masks)
     images = color_jitter(images, 0.01, 0.01, 0.01, 0.01, generator)
     images, masks = random_flip(images, generator, masks)
     return gaussian_noise(images, 0.001, generator), masks
@@ -178,7 +182,7 @@ def _mvtec(images: Tensor, masks: Tensor | None, size: int, generator: Generator
 
 
 def _none(images: Tensor, masks: Tensor | None, size: int, _: Generator) -> tuple[Tensor, Tensor | None]:
-    return _resize(images, masks, size)
+    return _resize(images, size, masks)
 
 
 # Training pipelines by the name that recipes use: (images, masks or None, size, generator) → (images, masks or None).
