@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+# Before numpy loads: its matrix products here are small, and threads of its own would fight with ours.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import fcdd
 from fcdd.errors import FcddError

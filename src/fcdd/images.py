@@ -84,7 +84,7 @@ def size(source: Encoded, *, max_pixels: int = _MAX_PIXELS) -> tuple[int, int]:
         return (image.width, image.height) if turned else (image.height, image.width)
 
 
-def save_png(array: NDArray[Any], path: str | Path) -> None:
+def save_png(array: NDArray[Any], path: str | Path, compress_level: int = 6) -> None:
     """Write uint8 (H, W), (H, W, 3) or (H, W, 4), or bool (H, W) as 0 and 255; `path` appears whole or not at all."""
     if array.dtype == np.bool_:
         array = array.astype(np.uint8) * 255
@@ -93,7 +93,7 @@ def save_png(array: NDArray[Any], path: str | Path) -> None:
     path = Path(path)
     part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
-        Image.fromarray(np.ascontiguousarray(array)).save(part, "PNG")
+        Image.fromarray(np.ascontiguousarray(array)).save(part, "PNG", compress_level=compress_level)
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)

@@ -6,8 +6,9 @@ import csv
 import io
 import json
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,6 +26,7 @@ from fcdd.report import Card, Item, ReportData
 from fcdd.result import Result
 
 BOX = (0, 230, 255)
+WAITING = 16  # overlays that may wait to be written, so that memory stays small
 
 
 class Inspector(Protocol):
@@ -177,14 +179,23 @@ def write_results(
     Overlays keep the pictures' place below `root` and their size; boxes mark the regions.
     """
     rows: list[dict[str, Any]] = []
-    with bar("inspecting", len(paths), quiet=quiet) as shown:
+
+    def save(array: NDArray[np.uint8], result: Result, picture: Path) -> None:
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        images.save_png(marked(detector, array, result), picture, compress_level=1)
+
+    with bar("inspecting", len(paths), quiet=quiet) as shown, ThreadPoolExecutor(1) as writer:
+        saved: deque[Future[None]] = deque()
         for path, (array, result) in zip(paths, detector.inspect(paths), strict=True):
             name = path.relative_to(root)
             picture = folder / "overlays" / name.parent / f"{name.name}.png"
-            picture.parent.mkdir(parents=True, exist_ok=True)
-            images.save_png(marked(detector, array, result), picture)
+            saved.append(writer.submit(save, array, result, picture))
+            if len(saved) > WAITING:
+                saved.popleft().result()
             rows.append({"file": str(name), **result.to_dict(), "overlay": str(picture.relative_to(folder))})
             shown.advance(1)
+        for one in saved:
+            one.result()
     (folder / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     (folder / "scores.csv").write_bytes(_table(rows).encode())
     return rows

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
+import itertools
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from fcdd import images
 from fcdd.data.files import threaded
 from fcdd.errors import ImageError
 
+T = TypeVar("T")
 Picture = str | Path | bytes | NDArray[np.uint8]
 
 
@@ -72,24 +74,19 @@ def resized(array: NDArray[np.uint8], shape: tuple[int, int]) -> NDArray[np.uint
 
 
 def stream(
-    pictures: Iterable[Picture], shape: tuple[int, int], count: int
-) -> Iterator[tuple[list[NDArray[np.uint8]], Tensor]]:
-    """Batches of up to `count`: the original arrays, and the same at `shape` as uint8 (n, 3, height, width).
+    pictures: Iterable[Picture], work: Callable[[list[Picture]], list[T]], count: int, workers: int
+) -> Iterator[T]:
+    """`work` on batches of up to `count` pictures in `workers` threads; what it returns, in the pictures' order.
 
-    Threads decode the next two batches while the caller works on this one; no more is held in memory.
+    No more than one batch beyond those in work is held in memory.
     """
-
-    def read(picture: Picture) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        array = pixels(picture)
-        return array, resized(array, shape)
-
-    waiting: deque[Future[tuple[NDArray[np.uint8], NDArray[np.uint8]]]] = deque()
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-        remaining = iter(pictures)
-        while True:
-            while len(waiting) < 3 * count and (picture := next(remaining, None)) is not None:
-                waiting.append(pool.submit(read, picture))
-            if not waiting:
-                return
-            done = [waiting.popleft().result() for _ in range(min(count, len(waiting)))]
-            yield [array for array, _ in done], torch.from_numpy(np.stack([small for _, small in done]))
+    remaining = iter(pictures)
+    batches = iter(lambda: list(itertools.islice(remaining, count)), [])
+    waiting: deque[Future[list[T]]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        for batch in batches:
+            waiting.append(pool.submit(work, batch))
+            if len(waiting) > workers:
+                yield from waiting.popleft().result()
+        while waiting:
+            yield from waiting.popleft().result()

@@ -35,10 +35,11 @@ class Conv(nn.Module):
         self.pad = (before, after, before, after)
 
     def forward(self, x: Tensor) -> Tensor:
-        if any(self.pad):
-            x = F.pad(x, self.pad, mode="reflect")
-        out: Tensor = self.conv(x)
+        out: Tensor = self.conv(self.padded(x))
         return out
+
+    def padded(self, x: Tensor) -> Tensor:
+        return F.pad(x, self.pad, mode="reflect") if any(self.pad) else x
 
     def through(self, field: Field) -> Field:
         return field.through(self.conv.kernel_size[0], self.conv.stride[0], self.pad[0])
@@ -64,8 +65,11 @@ class Block(nn.Module):
         self.skip = stride == 1 and inputs == outputs
 
     def forward(self, x: Tensor) -> Tensor:
-        wide = x if self.expand is None else F.relu6(self.expand(x))
-        out: Tensor = self.project(F.relu6(self.depthwise(wide)))
+        # Reflecting commutes with what works per position: the narrow input is padded, not its six-fold expansion.
+        wide = self.depthwise.padded(x)
+        if self.expand is not None:
+            wide = F.relu6(self.expand(wide))
+        out: Tensor = self.project(F.relu6(self.depthwise.conv(wide)))
         return x + out if self.skip else out
 
     def fill(self, tensors: dict[str, Tensor], prefix: str) -> None:

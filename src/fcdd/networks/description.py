@@ -89,7 +89,7 @@ class Description(nn.Module):
 
     def relight(self, images: Tensor) -> Tensor:
         """Each channel brought to the good images' mean by a gain of at most a quarter: an ageing lamp is no defect."""
-        images = torch.einsum("oc,nchw->nohw", self.mix, images)
+        images = F.conv2d(images, self.mix[:, :, None, None])
         gain = self.level.view(1, 3, 1, 1) / images.mean((2, 3), keepdim=True).clamp_min(1.0)
         return images * gain.clamp(0.8, 1.25)
 
@@ -98,15 +98,17 @@ class Description(nn.Module):
         images = self.relight(images)
         taps = self.trunk(images.contiguous(memory_format=torch.channels_last))
         cells = images.shape[2] // self.field.stride, images.shape[3] // self.field.stride
-        aligned = [self._to_grid(tap, field, cells) for tap, field in zip(taps, self.trunk.fields, strict=True)]
-        return F.avg_pool2d(torch.cat(aligned, 1), 3, 1, 1, count_include_pad=False)
+        return torch.cat(
+            [self._to_grid(tap, field, cells) for tap, field in zip(taps, self.trunk.fields, strict=True)], 1
+        )
 
     def _to_grid(self, tap: Tensor, field: Field, cells: Sequence[int]) -> Tensor:
-        if field.stride == self.field.stride:
-            return tap
-        matrices = (grid_matrix(field, tap.shape[2 + i], self.field, cells[i]) for i in (0, 1))
+        """A tap on the common grid, averaged over 3×3 cells there: both are linear along each axis, so one matrix."""
+        matrices = (
+            neighbour_mean(cells[i]) @ grid_matrix(field, tap.shape[2 + i], self.field, cells[i]) for i in (0, 1)
+        )
         rows, columns = (torch.from_numpy(matrix).to(tap) for matrix in matrices)
-        return rows @ tap @ columns.T
+        return rows @ tap.contiguous() @ columns.T
 
     def describe(self, features: Tensor) -> Tensor:
         """Features (N, C, h, w) → cells A (N, 1, h, w)."""
@@ -150,3 +152,10 @@ def grid_matrix(source: Field, source_cells: int, target: Field, cells: int) -> 
     wanted = np.clip(target.centres(cells), known[0], known[-1])
     weight = np.maximum(1 - np.abs(wanted[:, None] - known) / wide, 0)
     return np.asarray(weight / weight.sum(1, keepdims=True), np.float32)
+
+
+@lru_cache(maxsize=16)
+def neighbour_mean(cells: int) -> NDArray[np.float32]:
+    """(cells, cells): the mean of each cell and its neighbours along one axis, fewer of them at the border."""
+    near = np.abs(np.subtract.outer(np.arange(cells), np.arange(cells))) <= 1
+    return np.asarray(near / near.sum(1, keepdims=True), np.float32)

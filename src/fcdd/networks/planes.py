@@ -15,7 +15,8 @@ from __future__ import annotations
 import torch
 from torch import Generator, Tensor, nn
 
-CHUNK = 4096  # vectors at a time, so that the distance matrix stays in the cache
+CHUNK = 4096  # vectors at a time when centres are sought
+PART = 512  # vectors at a time when distances are asked for
 PRIOR = 20.0  # vectors' worth of the pooled covariance that each plane's own is mixed with
 SCATTER = 0.25  # how far a plane's own noise counts: 0 not at all, 1 in full
 ROUNDS = 6  # of Lloyd's algorithm
@@ -36,6 +37,10 @@ class Planes(nn.Module):
         self.register_buffer("weights", torch.ones(count))
 
     def forward(self, x: Tensor) -> Tensor:
+        # In parts, so that the products stay in the processor's cache.
+        return torch.cat([self._squared(part) for part in x.split(PART)])
+
+    def _squared(self, x: Tensor) -> Tensor:
         count = len(self.centres)
         offsets = (self.directions.view(count, -1, x.shape[1]) * self.centres[:, None]).sum(-1).flatten()
         squared = torch.addmm(self.centres.square().sum(1), x, self.centres.T, alpha=-2) + x.square().sum(
