@@ -1,133 +1,15 @@
-"""The `fcdd` command: argument handling only. Heavy modules are imported by the command that needs them."""
+"""The inspector's commands: train a detector, use it, look after it."""
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-# Before numpy loads: its matrix products here are small, and threads of its own would fight with ours.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-import fcdd
+from fcdd.cli.common import SOMETHING_WRONG, Json, Threads, app, figure_lines, reported, set_threads, tell
 from fcdd.errors import FcddError
-
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    help="Anomaly detection whose score is its explanation (FCDD).",
-)
-
-SOMETHING_WRONG = 1
-BAD_INPUT = 2
-STOPPED = 130
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-Threads = Annotated[int, typer.Option(help="CPU threads; 0 takes all cores.")]
-
-
-@contextmanager
-def reported(resume: str = "") -> Iterator[None]:
-    """Bad input ends with its message and code 2, a stop on request with code 130; a bug keeps its traceback."""
-    from fcdd.interrupt import Interrupted
-
-    try:
-        yield
-    except Interrupted as stop:
-        typer.echo(f"{stop}. {resume}".strip(), err=True)
-        raise typer.Exit(STOPPED) from None
-    except FcddError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(BAD_INPUT) from None
-
-
-def _threads(count: int) -> None:
-    import torch
-
-    if count:
-        torch.set_num_threads(count)
-
-
-def _tell(values: dict[str, Any], as_json: bool, *lines: str) -> None:
-    """The answer of a command: one JSON object for scripts, or lines for people."""
-    typer.echo(json.dumps(values) if as_json else "\n".join(lines))
-
-
-@app.callback(invoke_without_command=True)
-def main(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
-    if version:
-        typer.echo(fcdd.__version__)
-        raise typer.Exit
-
-
-@app.command()
-def run(
-    recipe: Annotated[str, typer.Argument(help="fmnist, cifar10, imagenet, mvtec, mvtec-semi, voc, or a .toml file.")],
-    normal: Annotated[str, typer.Option(help="The nominal class (for voc: the anomalous one).")],
-    data: Annotated[Path, typer.Option(help="Folder that holds the datasets.", envvar="FCDD_DATA")] = Path("data"),
-    oe: Annotated[
-        str | None, typer.Option(help="Anomalies: cifar100, emnist, imagenet22k, confetti, folder:DIR.")
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Instead of the recipe's.")] = None,
-    seed: int = 0,
-    weights: Annotated[str | None, typer.Option(help="File of ImageNet weights, or none for a random start.")] = None,
-    network: Annotated[str | None, typer.Option(help="Instead of the recipe's, such as vgg16.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="Override any recipe value: NAME=VALUE.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder of the result.")] = None,
-    authors_protocol: Annotated[bool, typer.Option(help="Keep training anomalies in the test set.")] = False,
-    overwrite: Annotated[bool, typer.Option(help="Start anew where a result or checkpoint exists.")] = False,
-    checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between two checkpoints.")] = 30.0,
-    threads: Threads = 0,
-    json_: Json = False,
-) -> None:
-    """Train and evaluate one model of a paper recipe. A stopped run goes on where it was."""
-    with reported(f"Resume with the same command: fcdd {' '.join(sys.argv[1:])}"):
-        from fcdd import recipe as recipes
-        from fcdd.experiments.run import Job
-        from fcdd.experiments.run import run as run_job
-
-        _threads(threads)
-        named = {"exposure": oe, "network": network}
-        overrides = {k: v for k, v in named.items() if v is not None}
-        overrides |= dict(recipes.parse_override(text) for text in set_ or [])
-        chosen = recipes.load(recipe, overrides)
-        job = Job(
-            recipe=chosen if epochs is None else chosen.shortened(epochs),
-            normal=normal,
-            data=data,
-            seed=seed,
-            weights=None if weights in (None, "none") else Path(str(weights)),
-            random_start=weights == "none",
-            authors_protocol=authors_protocol,
-        )
-        folder = output or Path("runs") / f"{Path(recipe).stem}-{normal}-seed{seed}"
-        if overwrite and folder.exists():
-            shutil.rmtree(folder)
-        _print_result(run_job(job, folder, quiet=json_, checkpoint_seconds=checkpoint_seconds), json_)
-
-
-def _print_result(result: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(result))
-        return
-    typer.echo(f"{result['name']}  ({result['data']}; anomalies: {result['exposure']})")
-    typer.echo(f"  start weights       {result['job']['weights']}")
-    typer.echo(f"  image AUROC         {result['image_auroc']:.4f}")
-    if result["pixel_auroc"] is not None:
-        typer.echo(f"  pixel AUROC pooled  {result['pixel_auroc']:.4f}")
-        typer.echo(f"  pixel AUROC mean    {result['pixel_auroc_mean']:.4f}")
-    if result["images_per_second"]:
-        typer.echo(f"  training            {result['images_per_second']:.1f} images/s, data {result['data_share']:.1%}")
-    typer.echo(f"  heatmaps            {result['files']['heatmaps']}")
-    typer.echo(f"  model               {result['files']['model']}")
 
 
 @app.command()
@@ -141,13 +23,13 @@ def demo(
     with reported():
         from fcdd import demo as demonstration
 
-        _threads(threads)
+        set_threads(threads)
         figures = demonstration.run(output, seed, quiet=json_)
-        _tell(
+        tell(
             figures,
             json_,
             f"trained on {figures['training']['good']} good plates in {figures['training']['seconds']:.0f} s",
-            *_figures(figures),
+            *figure_lines(figures),
             f"plates    {figures['plates']}   (try the other commands on them)",
             f"page      {figures['report']}",
             f"picture   {figures['picture']}",
@@ -178,10 +60,10 @@ def train(
     with reported(f"Resume with the same command: fcdd {' '.join(sys.argv[1:])}"):
         from fcdd import commands
 
-        _threads(threads)
+        set_threads(threads)
         options = commands.TrainOptions(roi, ignore, max_false_rejects, review, seed, trunk, weights, skip_bad)
         told = commands.train(good, defects, masks, output, options, overwrite, quiet=json_)
-        _tell(
+        tell(
             told,
             json_,
             f"trained on {told['good'] - told['calibration']} good images"
@@ -209,12 +91,12 @@ def predict(
     with reported():
         from fcdd import commands
 
-        _threads(threads)
+        set_threads(threads)
         if fail_on not in (None, "ng", "review"):
             raise FcddError(f"--fail-on {fail_on}: must be ng or review")
         told = commands.predict(model, inputs, output, overwrite, skip_bad, quiet=json_)
         counts = told["verdicts"]
-        _tell(
+        tell(
             told,
             json_,
             ", ".join(f"{counts.get(v, 0)} {v}" for v in ("OK", "REVIEW", "NG"))
@@ -245,10 +127,10 @@ def evaluate(
     with reported():
         from fcdd import commands
 
-        _threads(threads)
+        set_threads(threads)
         page = output or model.with_name(f"{model.stem}-evaluation.html")
         told = commands.evaluate(model, test, page, overwrite, skip_bad, quiet=json_)
-        _tell(told, json_, *_figures(told), f"page      {told['report']}")
+        tell(told, json_, *figure_lines(told), f"page      {told['report']}")
 
 
 @app.command()
@@ -271,10 +153,10 @@ def calibrate(
     with reported():
         from fcdd import commands
 
-        _threads(threads)
+        set_threads(threads)
         choice = commands.Choice(defects, miss_rate, best_f1, cost_false_reject, cost_escape, prior)
         told = commands.calibrate(model, good, output or model, max_false_rejects, choice, overwrite, quiet=json_)
-        _tell(
+        tell(
             told,
             json_,
             told["guarantee"],
@@ -295,9 +177,9 @@ def drift(
     with reported():
         from fcdd import commands
 
-        _threads(threads)
+        set_threads(threads)
         told = commands.drifted(model, inputs, level, quiet=json_)
-        _tell(told, json_, told["sentence"])
+        tell(told, json_, told["sentence"])
 
 
 @app.command()
@@ -310,24 +192,6 @@ def check(
         from fcdd import doctor
 
         diagnosis = doctor.check(root, quiet=json_)
-        _tell(diagnosis.to_dict(), json_, diagnosis.text())
+        tell(diagnosis.to_dict(), json_, diagnosis.text())
     if not diagnosis.ok:
         raise typer.Exit(SOMETHING_WRONG)
-
-
-def _figures(told: dict[str, Any]) -> list[str]:
-    """Lines of an evaluation, for people."""
-    lines = []
-    if told["image_auroc"] is not None:
-        interval = f"95 % interval {told['image_auroc_low']:.3f} to {told['image_auroc_high']:.3f}"
-        lines.append(f"image AUROC  {told['image_auroc']:.4f}   ({interval})")
-    if told["pixel_auroc"] is not None:
-        lines.append(f"pixel AUROC  {told['pixel_auroc']:.4f}   AUPRO {told['aupro']:.4f}")
-    for kind, counts in told["verdicts"].items():
-        lines.append(f"  {kind:20} " + "  ".join(f"{counts.get(v, 0):4} {v}" for v in ("OK", "REVIEW", "NG")))
-    lines.append(f"{told['images']} images, {told['images_per_second']:.1f} images/s")
-    return lines
-
-
-if __name__ == "__main__":
-    app()

@@ -1,0 +1,3 @@
+from fcdd.cli import app
+
+app()
