@@ -163,22 +163,24 @@ def test_lloyd_comes_to_the_means_and_leaves_a_lost_centre() -> None:
     assert torch.equal(centres[3], start[3])
 
 
-def test_whitening_makes_all_directions_alike() -> None:
+def test_whitening_makes_all_directions_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SHRINK", 1e-6)
     mixing = torch.randn(10, 10, generator=seeded(0)) * torch.logspace(-1, 1, 10)
     x = 7 + torch.randn(5000, 10, generator=seeded(1)) @ mixing
     whiten = Whiten(10)
-    whiten.fit(x, shrink=1e-6)
+    whiten.fit(x)
     white = whiten(x)
     assert white.mean(0).abs().max() < 1e-2
     assert torch.allclose(torch.cov(white.T), torch.eye(10), atol=0.02)
 
 
-def test_whitening_shrinks_a_direction_without_variance() -> None:
+def test_whitening_shrinks_a_direction_without_variance(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two equal channels: their difference is scaled by the mean variance, not divided by nothing."""
+    monkeypatch.setattr(module, "SHRINK", 0.01)
     x = torch.randn(2000, 4, generator=seeded(0))
     x[:, 3] = x[:, 0]
     whiten = Whiten(4)
-    whiten.fit(x, shrink=0.01)
+    whiten.fit(x)
     assert whiten(x).abs().max() < 10
     step = whiten(x + torch.tensor([0.1, 0.0, 0.0, -0.1])) - whiten(x)
     # The correlation matrix has mean eigenvalue 1, so the step of length 0.1·√2 grows by 1/√0.01.

@@ -20,6 +20,7 @@ PART = 512  # vectors at a time when distances are asked for
 PRIOR = 20.0  # vectors' worth of the pooled covariance that each plane's own is mixed with
 SCATTER = 0.25  # how far a plane's own noise counts: 0 not at all, 1 in full
 ROUNDS = 6  # of Lloyd's algorithm
+SHRINK = 0.03  # share of the mean variance that whitening adds to each direction, so that rounding is not blown up
 PROJECTION = 64  # dimensions in which the first centres are chosen
 
 
@@ -37,6 +38,8 @@ class Planes(nn.Module):
         self.register_buffer("weights", torch.ones(count))
 
     def forward(self, x: Tensor) -> Tensor:
+        if torch.compiler.is_exporting():  # a graph for any number of vectors has no number of parts
+            return self._squared(x)
         # In parts, so that the products stay in the processor's cache.
         return torch.cat([self._squared(part) for part in x.split(PART)])
 
@@ -131,11 +134,11 @@ class Whiten(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return (x - self.mean) @ self.weight
 
-    def fit(self, x: Tensor, shrink: float = 0.03) -> None:
+    def fit(self, x: Tensor) -> None:
         self.mean.copy_(x.mean(0))
         deviation = x.std(0)
         # A channel that good parts never move must not make a detector out of rounding errors.
         deviation = deviation.clamp_min(1e-3 * float(deviation.mean()) + 1e-6)
         values, vectors = torch.linalg.eigh(_covariance((x - self.mean) / deviation))
-        scale = 1 / torch.sqrt(values.clamp_min(0) + shrink * values.mean() + 1e-12)
+        scale = 1 / torch.sqrt(values.clamp_min(0) + SHRINK * values.mean() + 1e-12)
         self.weight.copy_(vectors * scale / deviation[:, None])
