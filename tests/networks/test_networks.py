@@ -102,3 +102,12 @@ def test_the_vgg16_stand_in_sees_edges(shared_weights: Path) -> None:
     with torch.no_grad():
         change = (network.features[:2](edge) - network.features[:2](flat)).abs().sum(1)[0]
     assert change[32, 31:33].max() > 3 * change[32, 10]
+
+
+def test_vgg16_takes_inputs_of_any_offset_and_scale() -> None:
+    """Its norm-free layers need standardised input, whatever the preprocessing hands over."""
+    torch.manual_seed(0)
+    network = build("vgg16").train()
+    images = torch.rand(2, 3, 32, 32)
+    with torch.no_grad():
+        assert torch.allclose(network(images), network(40 * images - 7), atol=1e-3)

@@ -18,9 +18,20 @@ class FCN(nn.Module):
     The bias of the last convolution is the centre of the hypersphere (the paper's footnote 1).
     """
 
-    def __init__(self, features: nn.Sequential, width: int, channels: int, size: int, dimensions: int = 1) -> None:
+    def __init__(
+        self,
+        features: nn.Sequential,
+        width: int,
+        channels: int,
+        size: int,
+        dimensions: int = 1,
+        standardise: bool = False,
+    ) -> None:
+        """`standardise` puts a norm before and after `features` that have none of their own."""
         super().__init__()
+        self.entry = nn.BatchNorm2d(channels, affine=False) if standardise else nn.Identity()
         self.features = features
+        self.norm = nn.BatchNorm2d(width) if standardise else nn.Identity()
         self.head = nn.Conv2d(width, dimensions, 1)
         self.channels = channels  # of the input
         self.size = size  # side of the input that the paper uses; others work as well
@@ -33,7 +44,7 @@ class FCN(nn.Module):
                 f"input {tuple(images.shape)}: the network takes (N, {self.channels}, H, W) with sides of at least "
                 f"{self.field.stride} px"
             )
-        phi: Tensor = self.head(self.features(images))
+        phi: Tensor = self.head(self.norm(self.features(self.entry(images))))
         return phi
 
     def freeze(self, stages: int) -> None:
@@ -107,9 +118,13 @@ def vgg11(dimensions: int = 1) -> FCN:
 
 
 def vgg16(dimensions: int = 1) -> FCN:
-    """3×224×224 → 28×28; VGG16 to conv4_3 without norms, receptive field 92; keys as torchvision's vgg16."""
+    """3×224×224 → 28×28; VGG16 to conv4_3, receptive field 92; keys as torchvision's vgg16.
+
+    Its layers have no norms, so it gets one at either end: weights made for standardised input give weak features on
+    inputs in [0, 1], and φ that starts far from zero, or at it, hardly learns (docs/results/method.md).
+    """
     features = _vgg([64, 64, "pool", 128, 128, "pool", 256, 256, 256, "pool", 512, 512, 512], norm=False)
-    return FCN(features, 512, channels=3, size=224, dimensions=dimensions)
+    return FCN(features, 512, channels=3, size=224, dimensions=dimensions, standardise=True)
 
 
 def _block(inputs: int, outputs: int, kernel: int) -> tuple[nn.Module, ...]:
