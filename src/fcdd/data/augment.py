@@ -139,6 +139,8 @@ def noise_by_std(images: Tensor, generator: Generator, scale: float = 0.1, proba
     """Gaussian noise of `scale` times the image's own standard deviation, on each image with `probability`."""
     chosen = _uniform(len(images), generator, images).flatten() < probability
     noisy = images.clone()
+    if not chosen.any():
+        return noisy
     noisy[chosen] = gaussian_noise(images[chosen], scale * images[chosen].std((1, 2, 3), keepdim=True), generator)
     return noisy
 

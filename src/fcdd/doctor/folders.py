@@ -92,7 +92,7 @@ def nested(folders: Folders) -> Iterator[Finding]:
 
 def _classes(root: Path) -> list[Path]:
     """Subfolders that are data sets themselves, where `root` is not one."""
-    if any((root / known).is_dir() for known in ("train", "test", "good", "defects")):
+    if any(os.path.isdir(root / known) for known in ("train", "test", "good", "defects")):
         return []
     return [place for place in _children(root) if _first(place / "train" / "good", place / "good")]
 
@@ -100,15 +100,16 @@ def _classes(root: Path) -> list[Path]:
 def _children(folder: Path) -> list[Path]:
     if not _listable(folder):
         return []
-    return sorted(place for place in folder.iterdir() if place.is_dir() and not place.name.startswith("."))
+    return sorted(place for place in folder.iterdir() if os.path.isdir(place) and not place.name.startswith("."))
 
 
 def _first(*places: Path) -> Path | None:
-    return next((place for place in places if place.is_dir()), None)
+    # Not Path.is_dir: before Python 3.14 that raises where a folder above may not be entered.
+    return next((place for place in places if os.path.isdir(place)), None)
 
 
 def _listable(folder: Path) -> bool:
-    return folder.is_dir() and os.access(folder, os.R_OK | os.X_OK)
+    return os.path.isdir(folder) and os.access(folder, os.R_OK | os.X_OK)
 
 
 def _overlap(one: Path, other: Path) -> bool:
