@@ -111,3 +111,11 @@ def test_vgg16_takes_inputs_of_any_offset_and_scale() -> None:
     images = torch.rand(2, 3, 32, 32)
     with torch.no_grad():
         assert torch.allclose(network(images), network(40 * images - 7), atol=1e-3)
+
+
+def test_all_stages_frozen_leave_norm_and_head_to_learn() -> None:
+    network = build("vgg16")
+    network.freeze(4)
+    assert {name.split(".")[0] for name, p in network.named_parameters() if p.requires_grad} == {"norm", "head"}
+    with pytest.raises(ValueError, match="4 stages"):
+        network.freeze(5)

@@ -48,9 +48,12 @@ class FCN(nn.Module):
         return phi
 
     def freeze(self, stages: int) -> None:
-        """Fix `features` up to and including its `stages`-th pooling; its norms no longer learn either."""
+        """Fix the first `stages` of `features`, each ended by a pooling or by the end; their norms no longer learn."""
         pools = [i for i, layer in enumerate(self.features) if isinstance(layer, nn.MaxPool2d)]
-        self._frozen = pools[stages - 1] + 1 if stages else 0
+        ends = [0, *(i + 1 for i in pools), len(self.features)]
+        if not 0 <= stages < len(ends):
+            raise ValueError(f"freeze {stages}: the network has {len(ends) - 1} stages")
+        self._frozen = ends[stages]
         self.features[: self._frozen].requires_grad_(False)
 
     def train(self, mode: bool = True) -> FCN:
