@@ -45,22 +45,22 @@ SIGMAS = (4.0, 8.0, 12.0, 16.0)
 
 @dataclass(frozen=True)
 class Variant:
-    """What is chosen among; the defaults are the recipe's."""
+    """What is chosen among; the defaults are where the choice started."""
 
     size: int = Settings.largest
     taps: tuple[int, ...] = (2, 4, 7, 10)
     planes: int = Architecture.planes
     directions: int = Architecture.directions
-    shrink: float = planes_module.SHRINK
+    shrink: float = 0.03
     scatter: float = planes_module.SCATTER
 
     def __str__(self) -> str:
         changed = [f"{k} {v}" for k, v in asdict(self).items() if v != getattr(Variant(), k)]
-        return ", ".join(changed) or "recipe"
+        return ", ".join(changed) or "start"
 
 
 def variants() -> list[Variant]:
-    """The recipe, and each of its values changed alone."""
+    """The start, and each of its values changed alone."""
     base = Variant()
     changes: list[dict[str, Any]] = [{}]
     changes += [{"taps": taps} for taps in ((2, 4, 10), (4, 7, 10), (4, 10))]
@@ -107,7 +107,9 @@ def features_of(description: Description, pixels: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def judge(description: Description, features: Tensor, channels: Tensor, pictures: Pictures, grid: Grid) -> dict[str, Any]:
+def judge(
+    description: Description, features: Tensor, channels: Tensor, pictures: Pictures, grid: Grid
+) -> dict[str, Any]:
     """Image AUROC by share of the strongest cells, pixel AUROC by sigma; means over the kinds of defect."""
     maps = torch.cat([description.describe(part[:, channels].float()) for part in features.split(8)])[:, 0].numpy()
     inside = np.ones(maps.shape[1:], np.bool_)
@@ -148,7 +150,10 @@ def study(root: Path, size: int, wanted: list[Variant], runs: Path) -> None:
     for variant in wanted:
         told = {"class": root.name, "variant": str(variant), **fitted(base, variant, vectors, shown, grid)}
         paths[variant].write_text(json.dumps(told))
-        best = {name: (np.mean(list(told[name]["image"][0.01].values())), told[name]["pixel"][8.0]) for name in ("synthetic", "test")}
+        best = {
+            name: (np.mean(list(told[name]["image"][0.01].values())), told[name]["pixel"][8.0])
+            for name in ("synthetic", "test")
+        }
         print(f"{root.name} {variant}: " + "  ".join(f"{k} {a:.4f} {b:.4f}" for k, (a, b) in best.items()), flush=True)
 
 

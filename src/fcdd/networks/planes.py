@@ -20,7 +20,7 @@ PART = 512  # vectors at a time when distances are asked for
 PRIOR = 20.0  # vectors' worth of the pooled covariance that each plane's own is mixed with
 SCATTER = 0.25  # how far a plane's own noise counts: 0 not at all, 1 in full
 ROUNDS = 6  # of Lloyd's algorithm
-SHRINK = 0.03  # share of the mean variance that whitening adds to each direction, so that rounding is not blown up
+SHRINK = 0.1  # share of the mean variance that whitening adds to each direction, so that rounding is not blown up
 PROJECTION = 64  # dimensions in which the first centres are chosen
 
 
@@ -49,7 +49,7 @@ class Planes(nn.Module):
         squared = torch.addmm(self.centres.square().sum(1), x, self.centres.T, alpha=-2) + x.square().sum(
             1, keepdim=True
         )
-        explained = torch.addmm(-offsets, x, self.directions.T).square().view(len(x), count, -1).sum(-1)
+        explained = torch.addmm(-offsets, x, self.directions.T).square().view(x.shape[0], count, -1).sum(-1)
         return (self.weights * (squared - explained)).amin(1).clamp_min(0)
 
     def fit(self, x: Tensor, generator: Generator) -> None:
