@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
+
+from fcdd import images
+from fcdd.detector import Detector
+from fcdd.export import export
+from fcdd.settings import Architecture, Settings
+
+from .plates import write_plates
 
 # More would fight with the training subprocesses that some tests start, and win nothing on tensors this small.
 torch.set_num_threads(1)
@@ -29,3 +37,21 @@ def shared_weights() -> Path:
     if not WEIGHTS.is_dir():
         pytest.skip(f"pretrained weights not found at {WEIGHTS}")
     return WEIGHTS
+
+
+class Deployed(NamedTuple):
+    """A small real detector and what `export` made of it."""
+
+    plates: Path  # MVTec's layout
+    detector: Detector
+    onnx: Path
+
+
+@pytest.fixture(scope="session")
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
+    root = tmp_path_factory.mktemp("deployed")
+    plates = write_plates(root / "plates")
+    settings = Settings(Architecture(planes=8, directions=4), smallest=128, largest=128, vectors=8000)
+    detector = Detector(settings).fit(plates / "train" / "good")
+    export(detector, root / "plate.onnx", images.find(plates / "train" / "good"))
+    return Deployed(plates, detector, root / "plate.onnx")

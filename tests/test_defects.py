@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from fcdd import defects
+from fcdd.data.cues import Cue
 from fcdd.networks.description import Architecture, Description
 from fcdd.objectives import pseudo_huber
 
@@ -59,6 +60,17 @@ def test_a_defect_without_mask_lends_its_strangest_cells(description: Descriptio
     cells = gathered(description, None, torch.ones(64, dtype=torch.bool))
     with torch.no_grad():
         assert description.planes(cells.anomalous).median() > description.planes(cells.nominal).median()
+
+
+def test_the_place_of_a_cue_is_never_learnt_as_anomalous(description: Description) -> None:
+    cue = Cue((0.0, 0.3, 1.0, 0.7), (part(99, scratch=True)[19:45],))  # where the scratch is
+    plain = gathered(description, None, torch.ones(64, dtype=torch.bool))
+    mended = defects.gather(
+        description, [part(99, scratch=True)], [None], (SIDE, SIDE), torch.ones(64, dtype=torch.bool), 0, [cue]
+    )
+    with torch.no_grad():
+        before, after = description.planes(plain.anomalous), description.planes(mended.anomalous)
+    assert after.median() < before.median()
 
 
 def test_the_head_tells_defects_from_good_cells_and_repeats(description: Description) -> None:

@@ -22,6 +22,9 @@ from fcdd.errors import FcddError
 from fcdd.metrics import rank
 
 Floats = npt.NDArray[np.float64]
+# Scores closer than this share of themselves count as equal: a picture scores a little differently in another batch or
+# runtime, and a calibration picture must not change its verdict for that. Ties only ever raise p-values.
+TIE = 1e-4
 
 
 class CalibrationError(FcddError):
@@ -154,7 +157,7 @@ class Calibration:
         """1 + #{sᵢ ≥ score}, in 1 … n + 1."""
         if math.isnan(score):
             raise CalibrationError("the score is NaN")
-        return 1 + len(self.scores) - bisect_left(self.scores, score)
+        return 1 + len(self.scores) - bisect_left(self.scores, score * (1 - TIE))
 
     def _allowed(self, level: float) -> int:
         """How many of n + 1 exchangeable good parts may be rejected at this level, at least 1."""

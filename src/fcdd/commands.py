@@ -1,4 +1,7 @@
-"""What the inspector's commands do, from folders to files. Each returns what it wants to tell as plain values."""
+"""What the inspector's commands do, from folders to files. Each returns what it wants to tell as plain values.
+
+All but training work on a model of either kind, and import torch only for one that needs it.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,12 @@ from numpy.typing import NDArray
 from fcdd import images, inspection
 from fcdd.calibration import Calibration, drift
 from fcdd.data import folder
-from fcdd.data.files import problems
-from fcdd.detector import Detector, Settings
-from fcdd.errors import DataError
-from fcdd.networks.description import Architecture
+from fcdd.data.pictures import problems
+from fcdd.errors import DataError, FcddError
+from fcdd.judge import Judge
 from fcdd.report import Card, render
+from fcdd.runtime import Runtime
+from fcdd.settings import Architecture, Settings
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class TrainOptions:
     trunk: str = Architecture.trunk
     weights: Path | None = None
     skip_bad: bool = False
+    neutralise: Path | None = None  # findings of an audit, whose cues are to tell nothing
 
 
 def train(
@@ -48,14 +53,19 @@ def train(
     quiet: bool = False,
 ) -> dict[str, Any]:
     """Train a detector, save it to `output` and its report beside it."""
+    from fcdd.data import cues
+    from fcdd.detector import Detector
+
     page = output.with_suffix(".html")
     _refuse([output, page], overwrite)
     begun = time.monotonic()
     found = folder.read_folder(good, defects, masks, skip_bad=options.skip_bad)
+    known = cues.read(options.neutralise) if options.neutralise else []
     settings = Settings(Architecture(options.trunk), max_false_rejects=options.max_false_rejects, review=options.review)
-    detector = Detector(settings, seed=options.seed, roi=_region(options), weights=options.weights)
+    detector = Detector(settings, seed=options.seed, roi=cues.outside(known, _region(options)), weights=options.weights)
     work = output.with_name(f".{output.name}.work")
-    detector.fit(found.good, found.defects, found.masks, work=work, quiet=quiet)
+    pasted = [cue for cue in known if cue.mend == cues.PASTE]
+    detector.fit(found.good, found.defects, found.masks, cues=pasted, work=work, quiet=quiet)
     detector.save(output)
     shutil.rmtree(work, ignore_errors=True)
     held = [found.good[i] for i in detector.held_out(len(found.good))]
@@ -83,10 +93,30 @@ def train(
     }
 
 
-def evaluate(model: Path, root: Path, page: Path, overwrite: bool, skip_bad: bool, quiet: bool) -> dict[str, Any]:
-    """Figures of a saved detector on labelled images, and the page that shows them."""
+def opened(model: Path, threads: int = 0) -> Judge:
+    """A saved model: an exported one by its suffix, else a detector, for which torch must be installed."""
+    if model.suffix == ".onnx":
+        return Runtime(model, threads=threads)
+    try:
+        import torch
+    except ImportError:
+        raise FcddError(
+            f"{model}: needs torch, which is not installed. Use an exported model (fcdd export, .onnx), "
+            "or pip install 'fcdd[train]'"
+        ) from None
+    from fcdd.detector import Detector
+
+    if threads:
+        torch.set_num_threads(threads)
+    return Detector.load(model)
+
+
+def evaluate(
+    model: Path, root: Path, page: Path, overwrite: bool, skip_bad: bool, quiet: bool, threads: int = 0
+) -> dict[str, Any]:
+    """Figures of a saved model on labelled images, and the page that shows them."""
     _refuse([page], overwrite)
-    detector = Detector.load(model)
+    detector = opened(model, threads)
     pictures = folder.read_test(root, skip_bad=skip_bad)
     evaluation, items, pixel = inspection.evaluate(detector, pictures, quiet)
     cards = [] if evaluation.aupro is None else [Card("AUPRO", f"{evaluation.aupro:.3f}", "false positives up to 30 %")]
@@ -97,10 +127,12 @@ def evaluate(model: Path, root: Path, page: Path, overwrite: bool, skip_bad: boo
     return {"report": str(page), **asdict(evaluation)}
 
 
-def predict(model: Path, inputs: Path, output: Path, overwrite: bool, skip_bad: bool, quiet: bool) -> dict[str, Any]:
+def predict(
+    model: Path, inputs: Path, output: Path, overwrite: bool, skip_bad: bool, quiet: bool, threads: int = 0
+) -> dict[str, Any]:
     """Verdicts of all images of a folder, or of one image, as files in `output`."""
     _refuse([output], overwrite)
-    detector = Detector.load(model)
+    detector = opened(model, threads)
     paths, skipped = _usable(inputs, skip_bad)
     root = inputs if inputs.is_dir() else inputs.parent
     with _whole_folder(output) as part:
@@ -131,12 +163,19 @@ class Choice:
 
 
 def calibrate(
-    model: Path, good: Path, output: Path, level: float | None, choice: Choice, overwrite: bool, quiet: bool
+    model: Path,
+    good: Path,
+    output: Path,
+    level: float | None,
+    choice: Choice,
+    overwrite: bool,
+    quiet: bool,
+    threads: int = 0,
 ) -> dict[str, Any]:
-    """Calibrate a saved detector anew on good images it has not seen, without training."""
+    """Calibrate a saved model anew on good images it has not seen, without training."""
     if output != model:
         _refuse([output], overwrite)
-    detector = Detector.load(model)
+    detector = opened(model, threads)
     paths, _ = _usable(good, skip_bad=False)
     detector.calibrate(paths, level, quiet=quiet)
     if choice.defects is not None:
@@ -167,14 +206,33 @@ def _threshold(calibration: Calibration, defects: Sequence[float], choice: Choic
     raise DataError("say how to use the defects: --miss-rate, --best-f1, or --cost-false-reject with --cost-escape")
 
 
-def drifted(model: Path, inputs: Path, level: float, quiet: bool) -> dict[str, Any]:
+def export(model: Path, output: Path, good: Path | None, precision: str, quiet: bool) -> dict[str, Any]:
+    """Write a saved detector as one ONNX file, checked against it on the images of `good`."""
+    from fcdd.detector import Detector
+    from fcdd.export import PRECISIONS, export
+
+    chosen = next((known for known in PRECISIONS if known == precision), None)
+    if chosen is None:
+        raise DataError(f"--precision {precision}: must be {', '.join(PRECISIONS)}")
+    paths = None if good is None else _usable(good, skip_bad=False)[0]
+    runtime, measured = export(Detector.load(model), output, paths, chosen, quiet=quiet)
+    return {
+        "model": str(output),
+        "precision": precision,
+        "parity": runtime.parity,
+        "megabytes": output.stat().st_size / 1e6,
+        "sentence": str(measured),
+    }
+
+
+def drifted(model: Path, inputs: Path, level: float, threads: int = 0) -> dict[str, Any]:
     """Whether the scores of new, presumably good images still look like those of the calibration."""
-    detector = Detector.load(model)
+    detector = opened(model, threads)
     paths, _ = _usable(inputs, skip_bad=False)
     return asdict(drift(detector.calibration.scores, detector.score_samples(paths).tolist(), level))
 
 
-def model_card(detector: Detector) -> dict[str, dict[str, str]]:
+def model_card(detector: Judge) -> dict[str, dict[str, str]]:
     """Data, recipe and versions, for the report."""
     card, settings, architecture = detector.card, detector.settings, detector.settings.architecture
     return {

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fcdd import objectives
-from fcdd.data.inputs import Inputs, Picture
+from fcdd.data.cues import Cue, Marked
+from fcdd.data.inputs import Inputs
+from fcdd.data.pictures import Picture
 from fcdd.data.views import relit, turned
 from fcdd.networks.description import Description
 from fcdd.progress import bar
@@ -41,18 +43,22 @@ def gather(
     shape: tuple[int, int],
     inside: Tensor,
     seed: int,
+    cues: Sequence[Cue] = (),
     quiet: bool = True,
 ) -> Cells:
     """Cells of each defect and of the good surface around it, over views of every picture; `inside` (h·w,) bool.
 
-    A defect without mask lends the cells that the nominal planes find strangest.
+    A defect without mask lends the cells that the nominal planes find strangest, never those in the place of one of
+    `cues`: half of these pictures carry a cue there, so that it is no sign of a defect.
     """
     found: list[tuple[Tensor, Tensor, Tensor]] = []
     inputs = Inputs(pictures, shape)
+    marked = Marked(inputs, cues, seed) if cues else inputs
+    ruled_out = torch.from_numpy(np.any([np.zeros(shape, np.bool_), *(cue.mask(shape) for cue in cues)], axis=0))
     with bar("reading defects", len(pictures), quiet=quiet) as shown:
         for index, mask in enumerate(masks):
-            image = inputs[torch.tensor([index])].float()
-            truth = _mask_of(description, image, mask)
+            image = (inputs if mask is not None else marked)[torch.tensor([index])].float()
+            truth = _mask_of(description, image, mask, ruled_out)
             views = [_cells(description, image, truth, inside)]
             for view in range(1, VIEWS):
                 generator = generator_of(seed, "defect", index, view)
@@ -66,12 +72,14 @@ def gather(
     return Cells(anomalous.clone(), weight, nominal.clone())
 
 
-def _mask_of(description: Description, image: Tensor, mask: NDArray[np.bool_] | None) -> Tensor:
-    """The mask at the input's shape, (1, 1, H, W) in [0, 1]; the strangest hundredth of the cells where unknown."""
+def _mask_of(description: Description, image: Tensor, mask: NDArray[np.bool_] | None, ruled_out: Tensor) -> Tensor:
+    """The mask at the input's shape, (1, 1, H, W) in [0, 1]; where unknown, the strangest hundredth of the cells, of
+    which none lies in `ruled_out` (H, W)."""
     if mask is not None:
         truth = torch.from_numpy(mask)[None, None].float()
         return F.interpolate(truth, image.shape[2:], mode="bilinear", antialias=True)
     A = description(image)
+    A = A.masked_fill(F.adaptive_max_pool2d(ruled_out[None, None].float(), A.shape[2:]) > 0, 0.0)
     limit = A.flatten().quantile(0.99)
     return F.interpolate((limit <= A).float(), image.shape[2:], mode="nearest")
 

@@ -102,17 +102,23 @@ def save_png(array: NDArray[Any], path: str | Path, compress_level: int = 6) -> 
 def resize(pixels: NDArray[np.uint8], side: int | tuple[int, int], fit: Fit = "stretch") -> NDArray[np.uint8]:
     """(H, W) or (H, W, 3) → (side, side[, 3]), or the height and width given, bilinear and antialiased.
 
+    Along the width first, rounded, then along the height: left alone, Pillow 13 takes the other order for some sizes,
+    which moves every fourth pixel by a grey level, and the exported model knows one order only.
     "stretch" resizes both sides exactly; "crop" brings the shorter side to `side` and keeps the centre.
     """
     image = Image.fromarray(pixels)
     if fit == "stretch" or not isinstance(side, int):
         height, width = (side, side) if isinstance(side, int) else side
-        return np.array(image.resize((width, height), Image.Resampling.BILINEAR))
+        return np.array(_resampled(image, width, height))
     shorter = min(image.size)
     width, height = (max(side, round(length * side / shorter)) for length in image.size)
     left, top = (width - side) // 2, (height - side) // 2
-    resized = image.resize((width, height), Image.Resampling.BILINEAR)
-    return np.array(resized.crop((left, top, left + side, top + side)))
+    return np.array(_resampled(image, width, height).crop((left, top, left + side, top + side)))
+
+
+def _resampled(image: Image.Image, width: int, height: int) -> Image.Image:
+    narrow = image.resize((width, image.height), Image.Resampling.BILINEAR)
+    return narrow.resize((width, height), Image.Resampling.BILINEAR)
 
 
 def resize_mask(mask: NDArray[np.bool_], side: int) -> NDArray[np.bool_]:

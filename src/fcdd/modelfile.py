@@ -8,14 +8,12 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from fcdd.errors import ModelError
+
+if TYPE_CHECKING:  # a line PC has no torch, and needs the checks and the safe writing alone
+    from torch import Tensor
 
 SCHEMA = 1
 ENTRY = "fcdd"  # of the file's metadata
@@ -23,6 +21,8 @@ ENTRY = "fcdd"  # of the file's metadata
 
 def write(path: Path, kind: str, tensors: Mapping[str, Tensor], info: Mapping[str, Any]) -> None:
     """Write `tensors` and the JSON-able `info` to `path`, so that a kill leaves the old file or the new one."""
+    from safetensors.torch import save
+
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(info, sort_keys=True)
     header = {"format": f"fcdd-{kind}", "schema": SCHEMA, "info": text, "sha256": _digest(plain, text)}
@@ -32,11 +32,13 @@ def write(path: Path, kind: str, tensors: Mapping[str, Tensor], info: Mapping[st
 
 def read(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and the info of a file that `write` made for `kind`; anything else is a ModelError."""
+    from safetensors import SafetensorError, safe_open
+
     if not path.is_file():
         raise ModelError(f"{path}: no such file")
     try:
         with safe_open(path, framework="pt") as file:
-            header = _header(path, kind, (file.metadata() or {}).get(ENTRY))
+            header = header_of(path, kind, (file.metadata() or {}).get(ENTRY))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise ModelError(f"{path}: not a readable model file, perhaps truncated ({error})") from None
@@ -62,20 +64,26 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise
 
 
-def _header(path: Path, kind: str, entry: str | None) -> dict[str, Any]:
+def header_of(path: Path, kind: str, entry: str | None) -> dict[str, Any]:
     """What the file says of itself, after checking that we can read it."""
     if entry is None:
-        raise ModelError(f"{path}: a safetensors file, but not one of fcdd's")
-    header: dict[str, Any] = json.loads(entry)
-    if header["schema"] > SCHEMA:
-        raise ModelError(f"{path}: written by a newer fcdd (schema {header['schema']}); upgrade fcdd to read it")
-    if header["format"] != f"fcdd-{kind}":
-        raise ModelError(f"{path}: holds a {header['format'].removeprefix('fcdd-')}, not a {kind}")
+        raise ModelError(f"{path}: a model file, but not one of fcdd's")
+    try:
+        header: dict[str, Any] = json.loads(entry)
+        schema, found, _ = int(header["schema"]), str(header["format"]).removeprefix("fcdd-"), header["info"]
+    except (ValueError, KeyError, TypeError):
+        raise ModelError(f"{path}: its description is damaged") from None
+    if schema > SCHEMA:
+        raise ModelError(f"{path}: written by a newer fcdd (schema {schema}); upgrade fcdd to read it")
+    if found != kind:
+        raise ModelError(f"{path}: holds a {found}, not a {kind}")
     return header
 
 
 def _digest(tensors: Mapping[str, Tensor], text: str) -> str:
     """SHA-256 over the info and every tensor's name, type, shape and bytes."""
+    import torch
+
     sha = hashlib.sha256(text.encode())
     for name in sorted(tensors):
         tensor = tensors[name]

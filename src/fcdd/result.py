@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -56,9 +57,19 @@ class Grid:
     start: float
     sigma: float  # of the Gaussian that shows a cell, in pixels of the input
 
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Grid:
+        """What `dataclasses.asdict` gave, also by way of JSON."""
+        return Grid(**{**values, "shape": tuple(values["shape"])})
+
     @property
     def cells(self) -> tuple[int, int]:
         return self.shape[0] // self.stride, self.shape[1] // self.stride
+
+    def centres(self, axis: int) -> NDArray[np.float64]:
+        """Where the cells' Gaussians lie along an axis of the input, (cells,)."""
+        places = self.start + self.stride * np.arange(self.cells[axis], dtype=np.float64)
+        return np.clip(places, 0, self.shape[axis] - 1)
 
     def heatmap(self, cells: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float32]:
         """Cells (h, w) → heat (H, W) on the pixels of an image of `size`: each pixel the Gaussian mean of the cells.
@@ -79,10 +90,9 @@ class Grid:
         return np.asarray(rows @ mask @ columns.T >= 0.5 - 1e-9, np.bool_)
 
     def _weights(self, axis: int, pixels: int) -> NDArray[np.float64]:
-        centres = self.start + self.stride * np.arange(self.cells[axis])
         # Pixel p of the image covers the same place as this coordinate of the resized input.
         places = (np.arange(pixels) + 0.5) * self.shape[axis] / pixels - 0.5
-        distance = places[:, None] - np.clip(centres, 0, self.shape[axis] - 1)
+        distance = places[:, None] - self.centres(axis)
         density = np.exp(-(distance**2) / (2 * self.sigma**2)) + 1e-30
         return np.asarray(density / density.sum(1, keepdims=True))
 

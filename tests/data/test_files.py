@@ -9,7 +9,8 @@ import torch
 from PIL import Image
 
 from fcdd import images
-from fcdd.data.files import Files, decode, problems
+from fcdd.data.files import Files, decode
+from fcdd.data.pictures import problems
 from fcdd.errors import ImageError
 
 
@@ -58,14 +59,6 @@ def test_a_bad_file_is_named(paths: list[Path]) -> None:
         Files(paths, 8).load()
     assert [error.source for error in problems(paths)] == [str(paths[4]), str(paths[9])]
     assert problems(paths[:4]) == []
-
-
-def test_masks_have_problems_of_their_own(tmp_path: Path) -> None:
-    square = np.zeros((40, 40), dtype=np.uint8)
-    square[10:23, 9:31] = 255
-    Image.fromarray(square).save(tmp_path / "m.jpg", quality=50)
-    assert problems([tmp_path / "m.jpg"]) == []
-    assert len(problems([tmp_path / "m.jpg"], masks=True)) == 1
 
 
 def test_channels_are_one_or_three() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from torch import Tensor
+
+if TYPE_CHECKING:  # a line PC reads folders without torch
+    from torch import Tensor
 
 
 class Source(Protocol):

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import torch
@@ -15,11 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fcdd import images
-from fcdd.errors import ImageError
+from fcdd.data.pictures import threaded
 from fcdd.images import Fit
-
-S = TypeVar("S")
-T = TypeVar("T")
 
 
 def decode(path: str | Path, size: int, channels: int = 3, fit: Fit = "stretch") -> NDArray[np.uint8]:
@@ -58,26 +51,3 @@ class Files:
 
     def _decode(self, path: Path) -> NDArray[np.uint8]:
         return decode(path, self.size, self.channels, self.fit)
-
-
-def problems(paths: Sequence[Path], *, masks: bool = False) -> list[ImageError]:
-    """Decode every file fully, as a mask or as an image, and say which cannot be used.
-
-    So a folder is checked as a whole before anything starts.
-    """
-    found = threaded(partial(_problem, images.load_mask if masks else images.load), paths)
-    return [error for error in found if error]
-
-
-def _problem(read: Callable[[Path], object], path: Path) -> ImageError | None:
-    try:
-        read(path)
-    except ImageError as error:
-        return error
-    return None
-
-
-def threaded(work: Callable[[S], T], paths: Sequence[S]) -> list[T]:
-    """Pillow decodes and resizes without the interpreter's lock, so threads suffice; order is kept."""
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, 16)) as pool:
-        return list(pool.map(work, paths))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fcdd import images
-from fcdd.data.files import problems
+from fcdd.data.pictures import problems
 from fcdd.errors import DataError, ImageError
 
 FEWEST = 10

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -16,18 +15,9 @@ from fcdd.networks.backbones import trunk
 from fcdd.networks.planes import Planes, Whiten
 from fcdd.objectives import pseudo_huber
 from fcdd.receptive import Field
+from fcdd.settings import Architecture
 
 GREY = 2.0  # channels that never differ by more grey levels than this are one grey channel, stored three times
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """What fixes the shapes of a description's tensors."""
-
-    trunk: str = "efficientnet-lite0"
-    planes: int = 64
-    directions: int = 32
-    dimensions: int = 0  # of the hypersphere that labelled defects train; 0 where there are none
 
 
 class Head(nn.Module):
@@ -90,7 +80,9 @@ class Description(nn.Module):
     def relight(self, images: Tensor) -> Tensor:
         """Each channel brought to the good images' mean by a gain of at most a quarter: an ageing lamp is no defect."""
         images = F.conv2d(images, self.mix[:, :, None, None])
-        gain = self.level.view(1, 3, 1, 1) / images.mean((2, 3), keepdim=True).clamp_min(1.0)
+        # Rows first, as a product: OpenVINO adds up means of a whole image in one long sum, which loses digits.
+        mean = (images @ images.new_full((images.shape[3], 1), 1 / images.shape[3])).mean(2, keepdim=True)
+        gain = self.level.view(1, 3, 1, 1) / mean.clamp_min(1.0)
         return images * gain.clamp(0.8, 1.25)
 
     def features(self, images: Tensor) -> Tensor:
