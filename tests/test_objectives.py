@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -97,6 +98,33 @@ def test_reconstruction_is_the_mean_squared_error_per_pixel() -> None:
     assert error.shape == (2, 1, 4, 4)
     expected = sum((a - b)[1, c, 2, 3].item() ** 2 for c in range(3)) / 3
     assert error[1, 0, 2, 3].item() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("span", [1.0, 4.0])
+def test_ssim_is_the_formula_of_wang_et_al(span: float) -> None:
+    x, y = torch.rand(2, 2, 14, 12) * span, torch.rand(2, 2, 14, 12) * span
+    similarity = objectives.ssim(x, y, span)
+    assert similarity.shape == (2, 1, 14, 12)
+    for i, j in [(0, 0), (7, 6), (13, 4)]:
+        rows, columns = np.meshgrid(np.arange(14), np.arange(12), indexing="ij")
+        weight = np.exp(-((rows - i) ** 2 + (columns - j) ** 2) / (2 * 1.5**2))
+        weight[(abs(rows - i) > 5) | (abs(columns - j) > 5)] = 0
+        expected = []
+        for a, b in zip(x[1].double().numpy(), y[1].double().numpy(), strict=True):
+            mean_a, mean_b = np.average(a, weights=weight), np.average(b, weights=weight)
+            covariance = np.cov(a.ravel(), b.ravel(), aweights=weight.ravel(), ddof=0)
+            c1, c2 = (0.01 * span) ** 2, (0.03 * span) ** 2
+            luminance = (2 * mean_a * mean_b + c1) / (mean_a**2 + mean_b**2 + c1)
+            expected.append(luminance * (2 * covariance[0, 1] + c2) / (covariance[0, 0] + covariance[1, 1] + c2))
+        assert similarity[1, 0, i, j].item() == pytest.approx(np.mean(expected), rel=1e-3, abs=1e-4)
+    assert torch.allclose(objectives.ssim(x, x, span), torch.ones(2, 1, 14, 12), atol=1e-4)
+
+
+def test_the_score_of_a_transformation_is_its_negative_log_probability() -> None:
+    logits, index = torch.randn(4, 6), torch.tensor([0, 5, 2, 2])
+    probability = logits.double().exp() / logits.double().exp().sum(1, keepdim=True)
+    expected = [-math.log(probability[n, k].item()) for n, k in enumerate(index.tolist())]
+    assert objectives.transformation(logits, index).tolist() == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_baselines_losses() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,15 @@ def test_overrides_are_read_as_toml() -> None:
     pairs = dict(map(recipe.parse_override, ["lr=0.5", "epochs=3", "exposure=emnist", "lr_milestones=[1, 2]"]))
     loaded = recipe.load("fmnist", pairs)
     assert (loaded.lr, loaded.epochs, loaded.exposure, loaded.lr_milestones) == (0.5, 3, "emnist", (1, 2))
+
+
+def test_a_method_brings_its_optimiser_unless_told_otherwise() -> None:
+    plain, svdd = recipe.load("fmnist"), recipe.load("fmnist", {"method": "svdd"})
+    assert (svdd.optimiser, svdd.lr, svdd.epochs) == ("adam", 1e-4, plain.epochs)
+    assert recipe.load("fmnist", {"method": "svdd", "lr": 0.5}).lr == 0.5
+    assert recipe.load("fmnist", {"method": "hsc"}) == dataclasses.replace(plain, method="hsc")
+    with pytest.raises(RecipeError, match="must be one of fcdd, hsc, ae, svdd, sad, focal, geo"):
+        recipe.load("fmnist", {"method": "ocsvm"})
 
 
 @pytest.mark.parametrize(

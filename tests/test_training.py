@@ -59,16 +59,20 @@ def test_a_seed_repeats_and_another_differs() -> None:
     assert not torch.equal(ends[0], ends[2])
 
 
-@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
-def test_ctrl_c_saves_and_the_resumed_run_ends_bit_identical(tmp_path: Path, optimiser: str) -> None:
+@pytest.mark.parametrize(
+    "overrides",
+    [{"optimiser": "sgd"}, {"optimiser": "adam"}, {"method": "svdd"}, {"method": "geo"}],
+    ids=str,
+)
+def test_ctrl_c_saves_and_the_resumed_run_ends_bit_identical(tmp_path: Path, overrides: dict[str, object]) -> None:
     path = tmp_path / "c.safetensors"
-    whole, supply = toy.toy_training(optimiser=optimiser)
+    whole, supply = toy.toy_training(**overrides)
     losses = training.train(whole.network, supply, seed=0, quiet=True).losses
-    stopped, supply = toy.toy_training(optimiser=optimiser)
+    stopped, supply = toy.toy_training(**overrides)
     supply = InterruptingSupply(**vars(supply))
     with pytest.raises(Interrupted, match="stopped in epoch 2 of 3"):
         training.train(stopped.network, supply, seed=0, checkpoint_path=path, quiet=True)
-    resumed, supply = toy.toy_training(optimiser=optimiser)
+    resumed, supply = toy.toy_training(**overrides)
     again = training.train(resumed.network, supply, seed=0, checkpoint_path=path, quiet=True).losses
     assert torch.equal(weights(whole), weights(resumed))
     assert again == losses
@@ -95,6 +99,12 @@ def test_a_run_killed_at_random_moments_ends_bit_identical(tmp_path: Path) -> No
     assert launch(tmp_path / "killed").wait() == 0
     models = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed")]
     assert models[0] == models[1]
+
+
+def test_a_training_that_diverges_stops_and_says_so() -> None:
+    model, supply = toy.toy_training(method="ae", optimiser="sgd", lr=1e6)
+    with pytest.raises(training.Diverged, match="lower the learning rate"):
+        training.train(model.network, supply, seed=0, quiet=True)
 
 
 def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ y is 1 for anomalous and 0 for nominal samples, everywhere.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -12,6 +14,10 @@ from torch import Tensor
 # Added to a score before its logarithm: far below any score that matters (1e-12 keeps all its float32 digits), and
 # still large enough that the gradient 1/s stays finite where an anomaly sits exactly on the centre.
 FLOOR = 1e-20
+
+# Of SSIM, as its authors set them: the Gaussian window's reach and width in pixels, and the two constants.
+WINDOW_REACH, WINDOW_SIGMA = 5, 1.5
+STABLE_MEAN, STABLE_SPREAD = 0.01, 0.03
 
 
 def pseudo_huber(phi: Tensor) -> Tensor:
@@ -66,6 +72,35 @@ def reconstruction(output: Tensor, images: Tensor) -> Tensor:
     return (output - images).square().mean(1, keepdim=True)
 
 
+def ssim(output: Tensor, images: Tensor, span: float = 1.0) -> Tensor:
+    """Structural similarity per pixel, averaged over channels: (N, C, H, W) twice → (N, 1, H, W) in [−1, 1].
+
+    (2·μx·μy + c₁)(2·σxy + c₂) / ((μx² + μy² + c₁)(σx² + σy² + c₂)), c₁ = (0.01·span)², c₂ = (0.03·span)², where
+    means and covariances are weighed by an 11×11 Gaussian of σ 1.5, cut and renormalised at the borders. `span` is
+    the range of values that images take.
+    """
+    rows, columns = (_window(side).to(images) for side in images.shape[2:])
+
+    def local(x: Tensor) -> Tensor:
+        return rows @ x @ columns.T
+
+    mean_x, mean_y = local(output), local(images)
+    spread = local(output.square()) + local(images.square()) - mean_x.square() - mean_y.square()
+    covariance = local(output * images) - mean_x * mean_y
+    c1, c2 = (STABLE_MEAN * span) ** 2, (STABLE_SPREAD * span) ** 2
+    above = (2 * mean_x * mean_y + c1) * (2 * covariance + c2)
+    below = (mean_x.square() + mean_y.square() + c1) * (spread + c2)
+    return (above / below).mean(1, keepdim=True)
+
+
+@lru_cache(maxsize=16)
+def _window(side: int) -> Tensor:
+    """(side, side): row i weighs the pixels around i; each row sums to one."""
+    distance = torch.arange(side)[:, None] - torch.arange(side)
+    weight = torch.exp(-distance.double().square() / (2 * WINDOW_SIGMA**2)) * (distance.abs() <= WINDOW_REACH)
+    return (weight / weight.sum(1, keepdim=True)).float()
+
+
 def deep_svdd(phi: Tensor, centre: Tensor) -> Tensor:
     """One-class Deep SVDD: the mean of ‖φ − c‖², φ (N, d), c (d,)."""
     return (phi - centre).square().sum(1).mean()
@@ -84,3 +119,8 @@ def focal(logits: Tensor, y: Tensor, gamma: float = 2.0) -> Tensor:
     cross_entropy = F.binary_cross_entropy_with_logits(logits, y, reduction="none")
     # 1 − p_t as a sigmoid: 1 − exp(−BCE) would lose its digits where the classifier is sure.
     return (torch.sigmoid(logits * (1 - 2 * y)) ** gamma * cross_entropy).mean()
+
+
+def transformation(logits: Tensor, index: Tensor) -> Tensor:
+    """GEO's score of one view: −log probability (N,) of the transformation `index` (N,) under logits (N, K)."""
+    return F.cross_entropy(logits, index, reduction="none")

@@ -1,42 +1,35 @@
-"""The training loop of the paper's method: online supervision, optimiser, schedule, checkpoint and resume."""
+"""The training loop of all methods: online supervision, optimiser, schedule, checkpoint and resume."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from accelerate import Accelerator
 from torch import Tensor
 
-from fcdd import checkpoint, objectives
+from fcdd import checkpoint, parallel
 from fcdd.anomalies import confetti
 from fcdd.checkpoint import Position
 from fcdd.data import Source, Split
-from fcdd.data.augment import AUGMENTATIONS
+from fcdd.data.augment import AUGMENTATIONS, TEST_TRANSFORMS
 from fcdd.data.preprocess import Preprocess
-from fcdd.heatmaps import upsample
+from fcdd.errors import FcddError
 from fcdd.interrupt import Interrupted, stop_on_signal
-from fcdd.networks.paper import FCN
+from fcdd.methods import METHODS, Batch, Network, method_of
 from fcdd.progress import Bar, bar
 from fcdd.recipe import Recipe
 from fcdd.seeds import generator_of
 
 REPLACE = 0.5  # probability that a nominal sample gives its place to an auxiliary anomaly
+PASS_BATCH = 256  # images at a time in a pass over the nominal set before training
 
 
-@dataclass(frozen=True)
-class Batch:
-    """images (n, C, H, W) as the network takes them; y (n,) in {0, 1}; masks (n, 1, H, W) uint8, 1 where anomalous."""
-
-    images: Tensor
-    y: Tensor
-    masks: Tensor
-
-    def to(self, device: torch.device) -> Batch:
-        return Batch(self.images.to(device), self.y.to(device), self.masks.to(device))
+class Diverged(FcddError):
+    """A training whose loss is no number any more."""
 
 
 @dataclass
@@ -63,13 +56,28 @@ class Supply:
     preprocess: Preprocess
 
     def draw(self, indices: Tensor, generator: torch.Generator) -> Batch:
-        """Online supervision: each nominal image of `indices` gives way to an anomaly with probability one half."""
-        replaced = torch.rand(len(indices), generator=generator) < REPLACE
+        """Online supervision: each nominal image of `indices` gives way to an anomaly with probability one half.
+
+        Methods that learn from nominal images alone have none of it.
+        """
+        method = METHODS[self.recipe.method]
+        replaced = torch.rand(len(indices), generator=generator) < (0 if method.nominal_only else REPLACE)
         images, masks = self._mix(indices, replaced, generator)
-        images, moved = AUGMENTATIONS[self.recipe.augment](images, masks, self.recipe.size, generator)
-        assert moved is not None
+        if method.augmented:
+            images, moved = AUGMENTATIONS[self.recipe.augment](images, masks, self.recipe.size, generator)
+            assert moved is not None
+            masks = moved
+        else:
+            images = TEST_TRANSFORMS[self.recipe.augment](images, self.recipe.size)
         images = self.preprocess(images).contiguous(memory_format=torch.channels_last)
-        return Batch(images, replaced.float(), moved)
+        return method.present(Batch(images, replaced.float(), masks), generator)
+
+    def nominal_inputs(self, quiet: bool = False) -> Iterator[Tensor]:
+        """All nominal images as network input, as a test would see them, batch by batch."""
+        with bar("initial pass", len(self.nominal), quiet=quiet) as shown:
+            for indices in torch.arange(len(self.nominal)).split(min(PASS_BATCH, self.recipe.batch)):
+                yield network_input(self.recipe, self.preprocess, self.nominal[indices])
+                shown.advance(len(indices))
 
     def _mix(self, indices: Tensor, replaced: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         if self.anomalies is None:
@@ -95,15 +103,10 @@ def supply(recipe: Recipe, split: Split, exposure: Source | None, preprocess: Pr
     return Supply(recipe, split.nominal, anomalies, split.anomaly_masks if labelled else None, preprocess)
 
 
-def loss_of(recipe: Recipe, network: FCN, phi: Tensor, batch: Batch) -> Tensor:
-    """The recipe's objective. On A′ the map is scaled by stride², so that upsampling keeps the level of A."""
-    A = objectives.pseudo_huber(phi)
-    if recipe.objective == "fcdd":
-        return objectives.fcdd(A, batch.y)
-    A_full = upsample(A, network.field, recipe.size, recipe.sigma) * network.field.stride**2
-    if recipe.objective == "pixelwise":
-        return objectives.fcdd_pixelwise(A_full, batch.masks)
-    return objectives.fcdd(A_full, batch.y)
+def network_input(recipe: Recipe, preprocess: Preprocess, images: Tensor) -> Tensor:
+    """uint8 images (N, C, H, W) at the recipe's stored size → what the network is tested on (N, C, size, size)."""
+    images = TEST_TRANSFORMS[recipe.augment](images.float() / 255, recipe.size)
+    return preprocess(images).contiguous(memory_format=torch.channels_last)
 
 
 def batches_of(recipe: Recipe, samples: int, seed: int, epoch: int) -> list[Tensor]:
@@ -113,7 +116,7 @@ def batches_of(recipe: Recipe, samples: int, seed: int, epoch: int) -> list[Tens
     return list(order.split(recipe.batch))
 
 
-def make_optimiser(recipe: Recipe, network: FCN) -> torch.optim.Optimizer:
+def make_optimiser(recipe: Recipe, network: Network) -> torch.optim.Optimizer:
     parameters = [p for p in network.parameters() if p.requires_grad]
     if recipe.optimiser == "adam":
         return torch.optim.Adam(parameters, recipe.lr, weight_decay=recipe.weight_decay)
@@ -123,54 +126,68 @@ def make_optimiser(recipe: Recipe, network: FCN) -> torch.optim.Optimizer:
 
 
 def train(
-    network: FCN,
+    network: Network,
     source: Supply,
     seed: int,
     checkpoint_path: Path | None = None,
     checkpoint_seconds: float = 30.0,
     quiet: bool = False,
 ) -> History:
-    """Train `network` in place by `source.recipe`.
+    """Train `network` in place by `source.recipe` and its method.
 
     With `checkpoint_path` the state is saved every `checkpoint_seconds` between two steps, and an existing one is
     taken up again; the weights at the end are bit-identical to those of a run that was never stopped. Ctrl-C and
-    SIGTERM save and raise `Interrupted`.
+    SIGTERM save and raise `Interrupted`. Started by `accelerate launch` in several processes, each takes its share of
+    every batch; the first writes the checkpoints.
     """
     recipe = source.recipe
-    accelerator = Accelerator()
+    accelerator = parallel.accelerator()
+    quiet = quiet or not accelerator.is_main_process
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    method = method_of(recipe, network)
     optimiser = make_optimiser(recipe, network)
     identity = {**recipe.to_dict(), "seed": seed, "samples": len(source.nominal), **source.preprocess.to_dict()}
     identity = {k: list(v) if isinstance(v, tuple) else v for k, v in identity.items()}
     at = Position()
     if checkpoint_path is not None and checkpoint_path.exists():
         at = checkpoint.restore(checkpoint_path, network, optimiser, identity)
+    else:
+        method.begin(source.nominal_inputs(quiet))
     prepared, stepper = accelerator.prepare(network, optimiser)
+    kept_path = checkpoint_path if accelerator.is_main_process else None
     history = History(at.losses)
     saved = time.monotonic()
     per_epoch = len(source.nominal) * recipe.passes
     done = at.epoch * per_epoch + at.step * recipe.batch
-    with stop_on_signal() as stop, bar("training", recipe.epochs * per_epoch, done, quiet=quiet) as shown:
+    shown_bar = bar("training", recipe.epochs * per_epoch, done, quiet=quiet)
+    with stop_on_signal() as stop, parallel.synchronised(network, accelerator), shown_bar as shown:
         network.train()
         for batch in _steps(source, seed, at, history, shown):
-            batch = batch.to(accelerator.device)
-            loss = loss_of(recipe, network, prepared(batch.images), batch)
+            own, weight = parallel.share(batch.to(accelerator.device), accelerator)
+            loss = method.loss(prepared(own.images), own) * weight
             for group in optimiser.param_groups:
                 group["lr"] = recipe.lr_at(at.epoch, at.step * recipe.batch / per_epoch)
             stepper.zero_grad()
             accelerator.backward(loss)
             stepper.step()
-            at.total += loss.item() * len(batch.y)
+            at.total += _finite(parallel.mean(loss, accelerator), recipe) * len(batch.y)
             at.step += 1
-            if checkpoint_path is not None and (stop.is_set() or time.monotonic() - saved >= checkpoint_seconds):
-                checkpoint.save(checkpoint_path, network, optimiser, at, identity)
+            stopping = parallel.agreed(stop.is_set(), accelerator)
+            if kept_path is not None and (stopping or time.monotonic() - saved >= checkpoint_seconds):
+                checkpoint.save(kept_path, network, optimiser, at, identity)
                 saved = time.monotonic()
-            if stop.is_set():
+            if stopping:
                 raise Interrupted(f"stopped in epoch {at.epoch + 1} of {recipe.epochs}")
-    if checkpoint_path is not None:
-        checkpoint.save(checkpoint_path, network, optimiser, at, identity)
+    if kept_path is not None:
+        checkpoint.save(kept_path, network, optimiser, at, identity)
     network.eval()
     return history
+
+
+def _finite(loss: float, recipe: Recipe) -> float:
+    if not math.isfinite(loss):
+        raise Diverged(f"the loss became {loss}: lower the learning rate (lr = {recipe.lr} now) or choose another seed")
+    return loss
 
 
 def _steps(source: Supply, seed: int, at: Position, history: History, shown: Bar) -> Iterator[Batch]:

@@ -13,8 +13,12 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
+from fcdd import recipe
 from fcdd.cli import app
+from fcdd.data.files import Files
+from fcdd.errors import DataError
 from fcdd.experiments.model import PaperModel
+from fcdd.experiments.run import Job, _identity, open_corpus, open_split, starts_from_weights
 
 from ..toy import stripes
 
@@ -88,3 +92,66 @@ def test_bad_input_is_code_2_with_the_remedy(root: Path, tmp_path: Path, argumen
     assert (code, out) == (2, "")
     assert message in err
     assert "Traceback" not in err
+
+
+def test_a_baseline_runs_by_the_same_command(root: Path, tmp_path: Path) -> None:
+    code, out, err = run(root, "-o", str(tmp_path / "r"), "--json", "--set", "method=hsc", "--set", "lr=0.02")
+    assert code == 0, err
+    result = json.loads(out)
+    assert result["job"]["recipe"]["method"] == "hsc"
+    assert result["image_auroc"] > 0.9
+    assert Image.open(result["files"]["heatmaps"]).size[0] > 300
+    model = PaperModel.load(Path(result["files"]["model"]))
+    test = torch.cat([stripes(30, False, 4), stripes(30, True, 5)])
+    assert model.scores(test).tolist() == pytest.approx(result["scores"], rel=1e-4)
+
+
+def test_a_method_without_anomalies_opens_no_corpus(root: Path, tmp_path: Path) -> None:
+    code, out, err = run(
+        root, "-o", str(tmp_path / "r"), "--json", "--set", "method=ae", "--oe", "folder:/nonexistent-folder"
+    )
+    assert code == 0, err
+    assert json.loads(out)["exposure"] == "none, trained on nominal images only"
+
+
+def test_weights_are_named_only_where_they_are_used() -> None:
+    def job(method: str) -> Job:
+        return Job(recipe.load("imagenet", {"method": method}), "n01440764", Path(), 0, Path("vgg11.pth"))
+
+    assert [starts_from_weights(job(method)) for method in ("fcdd", "hsc", "ae", "svdd")] == [True, True, False, False]
+    assert _identity(job("hsc"))["weights"] == "vgg11.pth"
+    assert _identity(job("ae"))["weights"] == "random"
+
+
+@pytest.fixture(scope="module")
+def imagenette(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three classes in ImageNet's layout, two pictures each in train and val."""
+    folder = tmp_path_factory.mktemp("imagenette")
+    for part in ("train", "val"):
+        for wnid in ("n01440764", "n02102040", "n03000684"):
+            (folder / part / wnid).mkdir(parents=True)
+            for index in range(2):
+                noise = np.random.default_rng(index).integers(0, 256, (20, 24, 3), dtype=np.uint8)
+                Image.fromarray(noise).save(folder / part / wnid / f"{index}.png")
+    return folder
+
+
+def imagenet_job(root: Path, exposure: str) -> Job:
+    chosen = recipe.load("imagenet", {"exposure": exposure, "stored": 16, "size": 16})
+    return Job(chosen, "n02102040", root, 0, None, random_start=True)
+
+
+def test_the_nominal_class_is_not_among_its_anomalies(imagenette: Path) -> None:
+    job = imagenet_job(imagenette, "imagenet")
+    corpus, provenance = open_corpus(job, 3, open_split(job))
+    assert isinstance(corpus, Files)
+    assert {path.parent.name for path in corpus.paths} == {"n01440764", "n03000684"}
+    assert {path.parents[1].name for path in corpus.paths} == {"train"}
+    assert "4 of them of the test set's classes" in provenance
+
+
+@pytest.mark.parametrize("part", ["train", "val"])
+def test_a_corpus_with_the_problems_own_images_is_refused(imagenette: Path, part: str) -> None:
+    job = imagenet_job(imagenette, f"folder:{imagenette / part}")
+    with pytest.raises(DataError, match="both in the problem and among its auxiliary anomalies"):
+        open_corpus(job, 3, open_split(job))

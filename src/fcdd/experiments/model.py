@@ -11,38 +11,63 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fcdd import metrics, modelfile, networks, recipe
+from fcdd import metrics, modelfile, recipe
 from fcdd.data import Source, Split
-from fcdd.data.augment import TEST_TRANSFORMS
 from fcdd.data.preprocess import Preprocess
-from fcdd.heatmaps import upsample
-from fcdd.networks.paper import FCN
-from fcdd.objectives import pseudo_huber
+from fcdd.errors import ModelError
+from fcdd.methods import Fcdd, Network, build, method_of
 from fcdd.progress import bar
 from fcdd.recipe import Recipe
+from fcdd.training import network_input
 
 EVALUATION_BATCH = 64
 
 
 @dataclass(frozen=True)
 class PaperModel:
-    """φ with its preprocessing and recipe: images in, A and A′ out."""
+    """A network with its preprocessing and recipe: images in, scores and heatmaps out, whatever the method.
 
-    network: FCN
+    Images are uint8 (N, C, H, W) at the recipe's stored size.
+    """
+
+    network: Network
     preprocess: Preprocess
     recipe: Recipe
 
     @torch.no_grad()
-    def A(self, images: Tensor) -> Tensor:
-        """uint8 images (N, C, H, W) at the recipe's stored size → A (N, 1, h, w) ≥ 0; a score is the mean of a map."""
-        self.network.eval()
-        images = TEST_TRANSFORMS[self.recipe.augment](images.float() / 255, self.recipe.size)
-        images = self.preprocess(images).contiguous(memory_format=torch.channels_last)
-        return pseudo_huber(self.network(images.to(next(self.network.parameters()).device))).cpu()
+    def scores(self, images: Tensor) -> Tensor:
+        """(N,), higher for more anomalous images."""
+        return method_of(self.recipe, self.network).scores(self._input(images)).cpu()
 
-    def full(self, A: Tensor) -> Tensor:
-        """A (N, 1, h, w) → A′ (N, 1, size, size)."""
-        return upsample(A, self.network.field, self.recipe.size, self.recipe.sigma)
+    def heatmaps(self, images: Tensor) -> Tensor:
+        """(N, 1, size, size) ≥ 0 at the size of the network's input: A′, or what the method has in its place."""
+        return self.explain(images)[1]
+
+    @torch.no_grad()
+    def explain(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores and heatmaps of the same images, at the price of one."""
+        scores, maps = method_of(self.recipe, self.network).explain(self._input(images))
+        return scores.cpu(), maps.cpu()
+
+    @torch.no_grad()
+    def A(self, images: Tensor) -> Tensor:
+        """A (N, 1, h, w) ≥ 0 of FCDD; a score is the mean of a map."""
+        return self._fcdd().A(self._input(images)).cpu()
+
+    def full(self, A: Tensor, sigma: float | None = None) -> Tensor:
+        """A (N, 1, h, w) → A′ (N, 1, size, size), by another σ than the recipe's where one is given."""
+        return self._fcdd().full(A, sigma)
+
+    def _input(self, images: Tensor) -> Tensor:
+        self.network.eval()
+        device = next(self.network.parameters()).device
+        return network_input(self.recipe, self.preprocess, images).to(device)
+
+    def _fcdd(self) -> Fcdd:
+        method = method_of(self.recipe, self.network)
+        if not isinstance(method, Fcdd):
+            raise ModelError(f"a model of method {self.recipe.method!r} has no map A; use scores and heatmaps")
+        return method
 
     def save(self, path: Path, seed: int) -> None:
         info = {"recipe": self.recipe.to_dict(), "preprocess": self.preprocess.to_dict(), "seed": seed}
@@ -54,6 +79,7 @@ class PaperModel:
         loaded = recipe.from_dict(info["recipe"])
         network = build(loaded)
         network.load_state_dict(tensors)
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return PaperModel(network, Preprocess.from_dict(info["preprocess"]), loaded)
 
 
@@ -67,31 +93,30 @@ class Evaluation:
     scores: list[float]
 
 
-def build(chosen: Recipe) -> FCN:
-    """The recipe's network with fresh weights and its first layers frozen."""
-    options = {"dimensions": chosen.dimensions, **({"kernel": chosen.kernel} if chosen.kernel else {})}
-    network = networks.build(chosen.network, **options)
-    network.freeze(chosen.freeze)
-    return network
+def batches(source: Source, quiet: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
+    """(indices, images) of all of `source`, batch by batch."""
+    with bar("scoring", len(source), quiet=quiet) as shown:
+        for indices in torch.arange(len(source)).split(EVALUATION_BATCH):
+            yield indices, source[indices]
+            shown.advance(len(indices))
 
 
 def score(model: PaperModel, source: Source, quiet: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
     """(indices, A) of all images of `source`, batch by batch."""
-    with bar("scoring", len(source), quiet=quiet) as shown:
-        for indices in torch.arange(len(source)).split(EVALUATION_BATCH):
-            yield indices, model.A(source[indices])
-            shown.advance(len(indices))
+    return ((indices, model.A(images)) for indices, images in batches(source, quiet))
 
 
 def evaluate(model: PaperModel, split: Split, quiet: bool = False) -> Evaluation:
-    """Image AUROC of the mean of A; pixel AUROC of A′, resized to each mask's original size."""
+    """Image AUROC of the scores; pixel AUROC of the heatmaps, resized to each mask's original size."""
     scores: list[float] = []
     pooled, each = metrics.PixelHistogram(), metrics.PixelMean()
-    for indices, A in score(model, split.test, quiet):
-        scores += A.flatten(1).mean(1).tolist()
+    for indices, images in batches(split.test, quiet):
         if split.mask is None:
+            scores += model.scores(images).tolist()
             continue
-        for index, heat in zip(indices.tolist(), model.full(A), strict=True):
+        some, maps = model.explain(images)
+        scores += some.tolist()
+        for index, heat in zip(indices.tolist(), maps, strict=True):
             mask = split.mask(index)
             resized = _to_mask(heat, mask)
             pooled.update(resized, mask)
@@ -106,7 +131,7 @@ def evaluate(model: PaperModel, split: Split, quiet: bool = False) -> Evaluation
 
 
 def _to_mask(heat: Tensor, mask: np.ndarray) -> np.ndarray:
-    """A′ (1, H, W) at the mask's size, bilinear: nearest neighbour would shift it by up to half a pixel."""
+    """A heatmap (1, H, W) at the mask's size, bilinear: nearest neighbour would shift it by up to half a pixel."""
     if heat.shape[1:] == mask.shape:
         return heat[0].numpy()
     return F.interpolate(heat[None], mask.shape, mode="bilinear", align_corners=False)[0, 0].numpy()

@@ -25,7 +25,8 @@ def heatmap_sheet(model: PaperModel, split: Split, scores: list[float], path: Pa
     """
     chosen = torch.tensor([*_spread(scores, split, 0), *_spread(scores, split, 1)])
     images = split.test[chosen]
-    heat = normalise(model.full(model.A(images)), eta, reference=model.full(model.A(images)))[:, 0].numpy()
+    maps = model.heatmaps(images)
+    heat = normalise(maps, eta, reference=maps)[:, 0].numpy()
     shown = TEST_TRANSFORMS[model.recipe.augment](images.float() / 255, model.recipe.size)
     pictures = [_rgb(image.numpy()) for image in shown]
     rows = [pictures, [colour(h) for h in heat], [overlay(p, h) for p, h in zip(pictures, heat, strict=True)]]

@@ -16,9 +16,13 @@ from fcdd import modelfile, networks, training
 from fcdd.data import Source, Split, cifar, fashion_mnist, imagenet, mvtec, voc
 from fcdd.data import preprocess as preprocessing
 from fcdd.data.exposure import exposure as open_exposure
-from fcdd.errors import ModelError
-from fcdd.experiments.model import Evaluation, PaperModel, build, evaluate
+from fcdd.data.files import Files
+from fcdd.errors import DataError, ModelError
+from fcdd.experiments.model import Evaluation, PaperModel, evaluate
 from fcdd.experiments.pictures import heatmap_sheet
+from fcdd.methods import METHODS, build
+from fcdd.networks.paper import FCN
+from fcdd.networks.unrestricted import Dense
 from fcdd.recipe import Recipe
 from fcdd.seeds import generator_of
 
@@ -56,28 +60,59 @@ def open_split(job: Job) -> Split:
     return readers[recipe.dataset]()
 
 
-def open_corpus(job: Job, channels: int) -> tuple[Source | None, str]:
+def open_corpus(job: Job, channels: int, split: Split) -> tuple[Source | None, str]:
     """The auxiliary anomalies and where they come from; None where they are synthetic or part of the split."""
+    if METHODS[job.recipe.method].nominal_only:
+        return None, "none, trained on nominal images only"
     if job.recipe.exposure in ("confetti", "labelled"):
         return None, job.recipe.exposure
-    return open_exposure(
+    corpus, provenance = open_exposure(
         job.recipe.exposure,
         job.data,
         channels=channels,
         size=job.recipe.stored,
         limit=job.recipe.exposure_limit or None,
         generator=generator_of(job.seed, "exposure"),
+        exclude=[imagenet.wnid(job.normal)] if job.recipe.dataset == "imagenet" else [],
     )
+    return corpus, provenance + _overlap(corpus, split)
+
+
+def _overlap(corpus: Source, split: Split) -> str:
+    """What to add to the provenance where the corpus holds classes of the test set, as with Imagenette in both parts.
+
+    Raises:
+        DataError: the corpus holds nominal training or test images themselves.
+    """
+    if not isinstance(corpus, Files):
+        return ""
+    own = {path.resolve() for part in (split.nominal, split.test) if isinstance(part, Files) for path in part.paths}
+    paths = [path.resolve() for path in corpus.paths]
+    if same := sorted(own & set(paths)):
+        raise DataError(
+            f"{same[0]}: one of {len(same):,} images that are both in the problem and among its auxiliary anomalies; "
+            "choose another corpus, or keep the problem's images out of it"
+        )
+    tested = {path.parent.name for path in own}
+    shared = sum(path.parent.name in tested for path in paths)
+    return f", {shared:,} of them of the test set's classes" if shared else ""
+
+
+def starts_from_weights(job: Job) -> bool:
+    """Whether the network starts from ImageNet weights: the recipe, the method and the user must all want it."""
+    return job.recipe.pretrained and METHODS[job.recipe.method].pretrainable and not job.random_start
 
 
 def start(job: Job) -> tuple[PaperModel, training.Supply, Split, str]:
     """Everything up to the first step: data, network with its start weights, preprocessing, batches."""
     torch.manual_seed(generator_of(job.seed, "weights").initial_seed())
     network = build(job.recipe)
-    if job.recipe.pretrained and not job.random_start:
-        networks.load_weights(network, job.recipe.network, job.weights)
+    if starts_from_weights(job):
+        trunk = network.trunk if isinstance(network, Dense) else network
+        assert isinstance(trunk, FCN)
+        networks.load_weights(trunk, job.recipe.network, job.weights)
     split = open_split(job)
-    corpus, provenance = open_corpus(job, network.channels)
+    corpus, provenance = open_corpus(job, network.channels, split)
     preprocess = preprocessing.fit(job.recipe.preprocess, split.nominal)
     model = PaperModel(network, preprocess, job.recipe)
     return model, training.supply(job.recipe, split, corpus, preprocess), split, provenance
@@ -123,6 +158,6 @@ def _identity(job: Job) -> dict[str, Any]:
         "recipe": job.recipe.to_dict(),
         "normal": job.normal,
         "seed": job.seed,
-        "weights": "random" if job.random_start or job.weights is None else job.weights.name,
+        "weights": job.weights.name if job.weights and starts_from_weights(job) else "random",
         "authors_protocol": job.authors_protocol,
     }

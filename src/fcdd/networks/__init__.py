@@ -9,6 +9,7 @@ from typing import Any
 from fcdd.errors import ModelError
 from fcdd.networks import paper
 from fcdd.networks.paper import FCN
+from fcdd.networks.unrestricted import OUTPUTS, Autoencoder, Dense
 
 NETWORKS: dict[str, Callable[..., FCN]] = {
     "fmnist": paper.fmnist,
@@ -18,6 +19,8 @@ NETWORKS: dict[str, Callable[..., FCN]] = {
     "cifar-field": paper.cifar_field,
     "mvtec-field": paper.mvtec_field,
 }
+
+BASELINE_SIZES = tuple(OUTPUTS)  # sides of input that dense networks and autoencoders take
 
 # Networks whose first part the paper takes from ImageNet, and what to tell a user who has no weights yet.
 PRETRAINED = {
@@ -31,6 +34,16 @@ def build(name: str, **options: Any) -> FCN:
     if name not in NETWORKS:
         raise ValueError(f"no network {name!r}; there are {', '.join(NETWORKS)}")
     return NETWORKS[name](**options)
+
+
+def build_dense(name: str, size: int, outputs: int = 0, bias: bool = True, **options: Any) -> Dense:
+    """A dense layer of `outputs` on the trunk of the network `name`, for images of `size`²; fresh weights."""
+    return Dense(build(name, **options), size, outputs, bias)
+
+
+def build_autoencoder(size: int) -> Autoencoder:
+    """The autoencoder for images of `size`², gray at 28 px and colour above, as the paper's data are."""
+    return Autoencoder(1 if size == 28 else 3, size)
 
 
 def load_weights(network: FCN, name: str, path: Path | None) -> None:
