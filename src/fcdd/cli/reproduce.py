@@ -1,0 +1,139 @@
+"""`fcdd reproduce`: the paper's experiments as grids of jobs, beside the published figures."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fcdd.cli.common import SOMETHING_WRONG, Json, app, reported, tell
+
+if TYPE_CHECKING:
+    from fcdd.experiments.grid import Status
+    from fcdd.experiments.reproduce.report import Report
+
+NAMES = "table1, table2, receptive-field, sigma, oe-size, oe-source, clever-hans, heatmaps"
+
+
+@app.command()
+def reproduce(
+    experiment: Annotated[str, typer.Argument(help=NAMES)],
+    data: Annotated[Path, typer.Option(help="Folder that holds the datasets.", envvar="FCDD_DATA")] = Path("data"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of results, tables and figures.")] = Path(
+        "results"
+    ),
+    budget: Annotated[str, typer.Option(help="smoke, short or paper: epochs, seeds and classes.")] = "short",
+    epochs: Annotated[int, typer.Option(help="Instead of the budget's.")] = 0,
+    seeds: Annotated[int, typer.Option(help="Number of seeds, instead of the budget's.")] = 0,
+    classes: Annotated[str, typer.Option(help="Comma-separated, instead of all.")] = "",
+    datasets: Annotated[str, typer.Option(help="Comma-separated, where the experiment has several.")] = "",
+    methods: Annotated[str, typer.Option(help="Comma-separated columns to run, where there are several.")] = "",
+    weights: Annotated[str | None, typer.Option(help="File of ImageNet weights, or none for a random start.")] = None,
+    network: Annotated[str, typer.Option(help="Where the paper has VGG11-BN, such as vgg16.")] = "",
+    oe: Annotated[str, typer.Option(help="Corpus of Outlier Exposure, where the recipe has one.")] = "",
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Override any recipe value: NAME=VALUE.")] = None,
+    protocol: Annotated[str, typer.Option(help="paper, or authors for what their code does instead.")] = "paper",
+    workers: Annotated[int, typer.Option(help="Processes at a time; 0 for one a core.")] = 0,
+    on: Annotated[str, typer.Option(help="local, ray, or ray:ADDRESS of a cluster.")] = "local",
+    cpus: Annotated[float, typer.Option(help="CPUs a job asks of Ray for.")] = 1.0,
+    gpus: Annotated[float, typer.Option(help="GPUs a job asks of Ray for.")] = 0.0,
+    checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between two checkpoints.")] = 30.0,
+    retry_failed: Annotated[bool, typer.Option(help="Run failed jobs again.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Only show how far the jobs are.")] = False,
+    json_: Json = False,
+) -> None:
+    """Run an experiment of the paper and write its tables and figures beside the published ones.
+
+    What is done is not run again; a stopped or killed job goes on from its checkpoint with the next call.
+    """
+    with reported(f"Go on with the same command: fcdd {' '.join(sys.argv[1:])}"):
+        from fcdd import recipe as recipes
+        from fcdd.errors import FcddError
+        from fcdd.experiments import grid
+        from fcdd.experiments.reproduce import EXPERIMENTS, publish
+        from fcdd.experiments.reproduce.options import Options
+
+        if experiment not in EXPERIMENTS:
+            raise FcddError(f"no experiment {experiment!r}; there are {', '.join(EXPERIMENTS)}")
+        options = Options(
+            data=data,
+            output=output,
+            weights=None if weights in (None, "none") else Path(str(weights)),
+            random_start=weights == "none",
+            budget=budget,
+            epochs=epochs,
+            seeds=seeds,
+            classes=_listed(classes),
+            datasets=_listed(datasets),
+            methods=_listed(methods),
+            protocol=protocol,  # type: ignore[arg-type]  # checked there
+            trunk=network,
+            corpus=oe,
+            overrides=dict(recipes.parse_override(text) for text in set_ or []),
+        )
+        ledger, tasks = grid.Ledger(output), EXPERIMENTS[experiment].plan(options)
+        if status:
+            _tell_status(grid.status(ledger, tasks, workers), json_)
+            return
+        if retry_failed:
+            ledger.forgive(tasks)
+        where, _, address = on.partition(":")
+        if where == "local":
+            from fcdd.experiments.workers import run_locally
+
+            run_locally(ledger, tasks, workers, json_, checkpoint_seconds)
+        elif where == "ray":
+            from fcdd.experiments.cluster import run_on_ray
+
+            run_on_ray(ledger, tasks, address, cpus, gpus, json_, checkpoint_seconds)
+        else:
+            raise FcddError(f"--on {on}: choose local, ray or ray:ADDRESS")
+        report, files = publish(experiment, options, ledger, tasks)
+        reached = grid.status(ledger, tasks, workers)
+        _tell_report(report, files, reached, json_)
+        if reached.failed:
+            raise typer.Exit(SOMETHING_WRONG)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _tell_status(status: Status, as_json: bool) -> None:
+    left = "unknown" if status.seconds_left is None else f"about {_duration(status.seconds_left)}"
+    lines = [f"done {status.done}  failed {status.failed}  running {status.running}  left {status.left}"]
+    lines += [f"time left {left}"] if status.left or status.running else []
+    tell(asdict(status), as_json, *lines, *_failures(status))
+
+
+def _tell_report(report: Report, files: list[Path], status: Status, as_json: bool) -> None:
+    from fcdd.experiments.tables import markdown
+
+    cells = [
+        {"table": table.title, "row": row, "column": column, "text": cell.text(), "mean": cell.mean}
+        for table in report.tables
+        for row, held in table.rows.items()
+        for column, cell in zip(table.columns, held, strict=True)
+    ]
+    values = {"status": asdict(status), "cells": cells, "files": [str(path) for path in files]}
+    summary = f"done {status.done}  failed {status.failed}  running {status.running}  left {status.left}"
+    tell(values, as_json, markdown(report.tables), summary, *_failures(status), *(f"  {path}" for path in files))
+
+
+def _failures(status: Status) -> list[str]:
+    """Failed jobs, those with the same error together."""
+    by_error: dict[str, list[str]] = {}
+    for failure in status.failures:
+        by_error.setdefault(failure["error"], []).append(failure["task"])
+    more = {error: f" and {len(names) - 1} more" if names[1:] else "" for error, names in by_error.items()}
+    return [f"failed: {names[0]}{more[error]}: {error}" for error, names in by_error.items()]
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
