@@ -46,6 +46,9 @@ def train(
     masks: Annotated[Path | None, typer.Option(help="Folder of the defects' masks.")] = None,
     roi: Annotated[Path | None, typer.Option(help="Mask of where to look.")] = None,
     ignore: Annotated[Path | None, typer.Option(help="Mask of where not to look.")] = None,
+    neutralise: Annotated[
+        Path | None, typer.Option(help="Findings of `fcdd audit`: their cues shall not count.")
+    ] = None,
     max_false_rejects: Annotated[float | None, typer.Option(help="Share of good parts that may be rejected.")] = None,
     review: Annotated[float | None, typer.Option(help="Share of good parts that may go to review.")] = None,
     seed: int = 0,
@@ -61,7 +64,9 @@ def train(
         from fcdd import commands
 
         set_threads(threads)
-        options = commands.TrainOptions(roi, ignore, max_false_rejects, review, seed, trunk, weights, skip_bad)
+        options = commands.TrainOptions(
+            roi, ignore, max_false_rejects, review, seed, trunk, weights, skip_bad, neutralise
+        )
         told = commands.train(good, defects, masks, output, options, overwrite, quiet=json_)
         tell(
             told,
@@ -78,23 +83,32 @@ def train(
 
 @app.command()
 def predict(
-    model: Annotated[Path, typer.Argument(help="A model file that `fcdd train` wrote.")],
-    inputs: Annotated[Path, typer.Argument(help="An image or a folder of images.")],
+    model: Annotated[Path, typer.Argument(help="A model file of `fcdd train` or `fcdd export`.")],
+    inputs: Annotated[Path, typer.Argument(help="An image, a folder of images, or with --on a manifest.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for scores and overlays.")] = Path("results"),
     fail_on: Annotated[str | None, typer.Option(help="ng or review: exit with 1 where there is one.")] = None,
     skip_bad: Annotated[bool, typer.Option(help="Leave out files that cannot be read.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing folder.")] = False,
+    on: Annotated[str, typer.Option(help="local, ray, or ray:ADDRESS of a cluster, for large collections.")] = "local",
+    format_: Annotated[str, typer.Option("--format", help="With --on ray: parquet or jsonl.")] = "parquet",
     threads: Threads = 0,
     json_: Json = False,
 ) -> None:
-    """Judge images: scores.csv, results.jsonl and an overlay of each."""
+    """Judge images: scores.csv, results.jsonl and an overlay of each; with --on ray, partitions of scores alone."""
     with reported():
         from fcdd import commands
 
-        set_threads(threads)
         if fail_on not in (None, "ng", "review"):
             raise FcddError(f"--fail-on {fail_on}: must be ng or review")
-        told = commands.predict(model, inputs, output, overwrite, skip_bad, quiet=json_)
+        where, _, address = on.partition(":")
+        if where == "ray":
+            from fcdd import mass
+
+            told = mass.predict(model, inputs, output, address, format_, overwrite, threads, quiet=json_)
+        elif where == "local":
+            told = commands.predict(model, inputs, output, overwrite, skip_bad, quiet=json_, threads=threads)
+        else:
+            raise FcddError(f"--on {on}: choose local, ray or ray:ADDRESS")
         counts = told["verdicts"]
         tell(
             told,
@@ -115,7 +129,7 @@ def predict(
 
 @app.command()
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="A model file that `fcdd train` wrote.")],
+    model: Annotated[Path, typer.Argument(help="A model file of `fcdd train` or `fcdd export`.")],
     test: Annotated[Path, typer.Argument(help="MVTec layout, or good/ and defects/ (and masks/).")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The page to write.")] = None,
     skip_bad: Annotated[bool, typer.Option(help="Leave out files that cannot be read.")] = False,
@@ -127,15 +141,14 @@ def evaluate(
     with reported():
         from fcdd import commands
 
-        set_threads(threads)
         page = output or model.with_name(f"{model.stem}-evaluation.html")
-        told = commands.evaluate(model, test, page, overwrite, skip_bad, quiet=json_)
+        told = commands.evaluate(model, test, page, overwrite, skip_bad, quiet=json_, threads=threads)
         tell(told, json_, *figure_lines(told), f"page      {told['report']}")
 
 
 @app.command()
 def calibrate(
-    model: Annotated[Path, typer.Argument(help="A model file that `fcdd train` wrote.")],
+    model: Annotated[Path, typer.Argument(help="A model file of `fcdd train` or `fcdd export`.")],
     good: Annotated[Path, typer.Argument(help="Folder of good images that the model has not seen.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Instead of changing the model file.")] = None,
     max_false_rejects: Annotated[float | None, typer.Option(help="Share of good parts that may be rejected.")] = None,
@@ -153,9 +166,10 @@ def calibrate(
     with reported():
         from fcdd import commands
 
-        set_threads(threads)
         choice = commands.Choice(defects, miss_rate, best_f1, cost_false_reject, cost_escape, prior)
-        told = commands.calibrate(model, good, output or model, max_false_rejects, choice, overwrite, quiet=json_)
+        told = commands.calibrate(
+            model, good, output or model, max_false_rejects, choice, overwrite, quiet=json_, threads=threads
+        )
         tell(
             told,
             json_,
@@ -167,7 +181,7 @@ def calibrate(
 
 @app.command()
 def drift(
-    model: Annotated[Path, typer.Argument(help="A model file that `fcdd train` wrote.")],
+    model: Annotated[Path, typer.Argument(help="A model file of `fcdd train` or `fcdd export`.")],
     inputs: Annotated[Path, typer.Argument(help="Folder of new images, most of them presumably good.")],
     level: Annotated[float, typer.Option(help="Chance of a false alarm.")] = 0.01,
     threads: Threads = 0,
@@ -177,8 +191,7 @@ def drift(
     with reported():
         from fcdd import commands
 
-        set_threads(threads)
-        told = commands.drifted(model, inputs, level, quiet=json_)
+        told = commands.drifted(model, inputs, level, threads)
         tell(told, json_, told["sentence"])
 
 

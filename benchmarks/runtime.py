@@ -1,0 +1,206 @@
+"""The exported model against the trained one: parity on MVTec-AD, cold start, one image: `make bench-runtime DATA=…`.
+
+For every class a detector (trained where FOLDER has none yet) is exported and judged on all test images by torch,
+ONNX Runtime and, where installed, OpenVINO. Every class is kept as one JSON file, so a stopped benchmark goes on; the
+page docs/results/deployment.md is written from those files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from fcdd import images
+from fcdd.data import folder
+from fcdd.detector import Detector
+from fcdd.errors import ModelError
+from fcdd.export import export
+from fcdd.judge import Judge
+from fcdd.runtime import Runtime
+
+COLD = (
+    "import time; begun = time.perf_counter(); from fcdd.{module} import {name}; {name}{load}({model!r})"
+    ".predict({image!r}); print(time.perf_counter() - begun)"
+)
+REPEATS = 30
+
+
+def parity(detector: Detector, runtime: Runtime, paths: Sequence[Path]) -> dict[str, float]:
+    """Largest differences over `paths`: score relative, heatmap of its range, and verdicts that differ."""
+    told = {"score": 0.0, "heatmap": 0.0, "verdicts": 0, "images": len(paths)}
+    for expected, found in zip(detector.predict(paths), runtime.predict(paths), strict=True):
+        span = float(np.ptp(expected.heatmap))
+        told["score"] = max(told["score"], abs(found.score / expected.score - 1))
+        told["heatmap"] = max(told["heatmap"], float(np.abs(found.heatmap - expected.heatmap).max()) / span)
+        told["verdicts"] += found.verdict != expected.verdict
+    return told
+
+
+def job(root: Path, models: Path) -> dict[str, Any]:
+    """Train where needed, export in every precision, compare on the test images."""
+    trained, good = models / f"{root.name}.safetensors", images.find(root / "train" / "good")
+    if not trained.exists():
+        Detector().fit(good).save(trained)
+    detector, paths = Detector.load(trained), folder.read_test(root).paths
+    exported = models / f"{root.name}.onnx"
+    told: dict[str, Any] = {"class": root.name, "export": export(detector, exported, good)[0].parity}
+    told["onnxruntime"] = parity(detector, Runtime(exported), paths)
+    if importlib.util.find_spec("openvino"):
+        told["openvino"] = parity(detector, Runtime(exported, backend="openvino"), paths)
+    for precision in ("fp16", "int8"):
+        smaller = models / f"{root.name}-{precision}.onnx"
+        try:
+            told[precision] = export(detector, smaller, good, precision)[0].parity
+            told[precision]["megabytes"] = smaller.stat().st_size / 1e6
+        except ModelError as refused:
+            told[precision] = {"refused": str(refused).split(": ", 1)[1]}
+    told["megabytes"] = exported.stat().st_size / 1e6
+    return told
+
+
+def cold(model: Path, picture: Path) -> float:
+    """Seconds from the start of the import to the first answer, in a new process; the best of three."""
+    torch_model = model.suffix == ".safetensors"
+    code = COLD.format(
+        module="detector" if torch_model else "runtime",
+        name="Detector" if torch_model else "Runtime",
+        load=".load" if torch_model else "",
+        model=str(model),
+        image=str(picture),
+    )
+    runs = (subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(3))
+    return min(float(run.stdout) for run in runs)
+
+
+def one_image(judges: dict[str, Judge], picture: Path) -> dict[str, float]:
+    """Median milliseconds from the encoded file to the result; the models take turns, so that all see the same load."""
+    content = picture.read_bytes()
+    taken: dict[str, list[float]] = {name: [] for name in judges}
+    for _ in range(REPEATS):
+        for name, judge in judges.items():
+            taken[name].append(_milliseconds(lambda judge=judge: judge.predict(content)))  # type: ignore[misc]
+    return {name: statistics.median(values[3:]) for name, values in taken.items()}
+
+
+def _milliseconds(work: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    work()
+    return 1000 * (time.perf_counter() - begun)
+
+
+def timings(models: Path, name: str, good: Path) -> dict[str, Any]:
+    """Cold start and one image of 256 × 256, of a detector that works at that size."""
+    small = models / "small"
+    small.mkdir(exist_ok=True)
+    paths = []
+    for path in images.find(good)[:60]:
+        paths.append(small / f"{path.stem}.png")
+        images.save_png(images.resize(images.load(path), 256), paths[-1])
+    trained, exported = models / f"{name}-256.safetensors", models / f"{name}-256.onnx"
+    if not trained.exists():
+        Detector().fit(paths).save(trained)
+    detector = Detector.load(trained)
+    export(detector, exported, paths)
+    threads = torch.get_num_threads()
+    judges: dict[str, Judge] = {"torch": detector, "onnxruntime": Runtime(exported, threads=threads)}
+    if importlib.util.find_spec("openvino"):
+        judges["openvino"] = Runtime(exported, threads=threads, backend="openvino")
+    return {
+        "threads": threads,
+        "input": detector.grid.shape,
+        "cold": {"torch": cold(trained, paths[0]), "onnxruntime": cold(exported, paths[0])},
+        "image": one_image(judges, paths[0]),
+    }
+
+
+def page(results: Sequence[dict[str, Any]], times: dict[str, Any]) -> str:
+    lines = [
+        "# The exported model against the trained one",
+        "",
+        "Made by `make bench-runtime DATA=…`. Detectors of the default recipe, exported in single precision, on all",
+        "official test images; torch is the reference. Allowed are 1e-4 (score, relative), 1e-3 (heatmap, of its",
+        "range) and no verdict that differs.",
+        "",
+        "| class | images | backend | score | heatmap | verdicts that differ |",
+        "|---|---|---|---|---|---|",
+    ]
+    for told in results:
+        for backend in ("onnxruntime", "openvino"):
+            if backend in told:
+                p = told[backend]
+                measured = f"{p['score']:.1e} | {p['heatmap']:.1e} | {p['verdicts']}"
+                lines.append(f"| {told['class']} | {p['images']} | {backend} | {measured} |")
+    lines += [
+        "",
+        "## Smaller files",
+        "",
+        "AUROC on held-out good images against synthetic defects on them, and what the smaller file loses; a loss",
+        "above 0.01 is refused. The file in single precision is first.",
+        "",
+        "| class | precision | MB | image AUROC | loss | pixel AUROC | loss |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for told in results:
+        lines.append(f"| {told['class']} | fp32 | {told['megabytes']:.1f} | | | | |")
+        for precision in ("fp16", "int8"):
+            p = told[precision]
+            figures = (
+                f"refused: {p['refused']} | | | | |"
+                if "refused" in p
+                else f"{p['megabytes']:.1f} | {p['image_auroc']:.4f} | {p['image_loss']:+.4f} | "
+                f"{p['pixel_auroc']:.4f} | {p['pixel_loss']:+.4f} |"
+            )
+            lines.append(f"| {told['class']} | {precision} | {figures}")
+    image, start = times["image"], times["cold"]
+    lines += [
+        "",
+        "## Time",
+        "",
+        f"{times['threads']} threads; a PNG of 256 × 256, network input {times['input'][1]} × {times['input'][0]}; the",
+        f"models take turns, the median of {REPEATS} is shown. Cold start: from the import to the first answer in a",
+        "new process, the best of three.",
+        "",
+        "| | one image, ms | against torch | cold start, s |",
+        "|---|---|---|---|",
+    ]
+    for name, value in image.items():
+        lines.append(
+            f"| {name} | {value:.1f} | {image['torch'] / value:.2f} × | "
+            + (f"{start[name]:.2f} |" if name in start else "|")
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder of MVTec classes")
+    parser.add_argument("--models", type=Path, default=Path("runs/runtime"))
+    parser.add_argument("--output", type=Path, default=Path("docs/results"))
+    parser.add_argument("--only-times", action="store_true", help="measure times anew, on a machine that is idle")
+    options = parser.parse_args()
+    options.models.mkdir(parents=True, exist_ok=True)
+    classes = sorted(p for p in options.data.iterdir() if (p / "train" / "good").is_dir())
+    for root in classes:
+        kept = options.models / f"{root.name}.json"
+        if not kept.exists() and not options.only_times:
+            kept.write_text(json.dumps(job(root, options.models)))
+            print(kept.read_text(), flush=True)
+    times = timings(options.models, classes[0].name, classes[0] / "train" / "good")
+    print(times, flush=True)
+    results = [json.loads((options.models / f"{root.name}.json").read_text()) for root in classes]
+    (options.output / "deployment.md").write_text(page(results, times), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
