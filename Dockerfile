@@ -1,0 +1,19 @@
+# The server alone, without torch: docs/packaging.md
+FROM python:3.12-slim-bookworm AS build
+WORKDIR /src
+COPY pyproject.toml constraints.txt README.md ./
+COPY src src
+RUN python -m venv /opt/fcdd && /opt/fcdd/bin/pip install --no-cache-dir -c constraints.txt '.[serve]'
+
+FROM python:3.12-slim-bookworm
+COPY --from=build /opt/fcdd /opt/fcdd
+ENV PATH=/opt/fcdd/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 ORT_DISABLE_TELEMETRY=1
+# A number, so that Kubernetes' runAsNonRoot can see that it is not root.
+USER 10001:10001
+WORKDIR /models
+EXPOSE 8000
+HEALTHCHECK --interval=30s --timeout=5s --start-period=10s --retries=3 \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
+# It listens beyond loopback, so it does not start without FCDD_TOKEN.
+ENTRYPOINT ["fcdd", "serve", "--host", "0.0.0.0", "--port", "8000"]
+CMD ["/models/model.onnx"]
