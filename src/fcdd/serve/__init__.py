@@ -1,0 +1,1 @@
+"""Exported models behind HTTP: predictions for programs, a page for people. Needs no torch."""

@@ -1,0 +1,196 @@
+"""What the server answers, as the OpenAPI schema describes it."""
+
+from __future__ import annotations
+
+import base64
+import io
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from pydantic import BaseModel, Field
+
+from fcdd import images
+from fcdd.calibration import Verdict
+from fcdd.colours import colour
+from fcdd.inspection import heat
+from fcdd.result import Result
+from fcdd.runtime import Runtime
+
+LONGEST_SIDE = 1024  # of a heatmap as PNG: heat is smooth, and a larger one shows nothing more
+PALETTE = colour(np.linspace(0, 1, 256)[None])[0]
+
+
+class HeatmapKind(StrEnum):
+    """none; png: colours over the picture; json: the cells, whose strongest hundredth is the score."""
+
+    NONE = "none"
+    PNG = "png"
+    JSON = "json"
+
+
+class Region(BaseModel):
+    """A part of the picture above the pixel threshold, in pixels of the picture."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+    area: int = Field(description="pixels above the threshold")
+    peak: float = Field(description="largest heat inside")
+    share: float = Field(description="of the whole picture's heat, 0 to 1")
+
+
+class Heatmap(BaseModel):
+    """PNG: one byte a pixel, the heat from 0 (usual) to 255; its palette gives colour and opacity over the picture.
+    JSON: the cells A(X), row by row."""
+
+    kind: HeatmapKind
+    width: int
+    height: int
+    png: str | None = Field(default=None, description="base64", json_schema_extra={"contentEncoding": "base64"})
+    values: list[list[float]] | None = None
+
+
+class Prediction(BaseModel):
+    """The verdict on one picture."""
+
+    model: str
+    name: str | None = Field(description="what the client called the picture")
+    width: int
+    height: int
+    score: float = Field(description="higher is more anomalous")
+    p_value: float = Field(description="share of good parts that score this high")
+    verdict: Verdict
+    regions: list[Region]
+    heatmap: Heatmap | None
+
+
+class Problem(BaseModel):
+    """Why there is no answer (RFC 9457)."""
+
+    status: int
+    title: str
+    detail: str
+
+
+class Judged(BaseModel):
+    """One picture of a batch: a prediction, or why there is none."""
+
+    prediction: Prediction | None = None
+    problem: Problem | None = None
+
+
+class Predictions(BaseModel):
+    """The pictures of a batch, in the order of the request."""
+
+    results: list[Judged]
+
+
+class Guarantee(BaseModel):
+    """What the reject level promises."""
+
+    level: float
+    expected: float
+    low: float
+    high: float
+    sentence: str
+
+
+class ModelSummary(BaseModel):
+    """A model that is being served."""
+
+    name: str
+    width: int = Field(description="of the network's input")
+    height: int
+    precision: str
+    calibration_images: int
+
+
+class ModelDetail(ModelSummary):
+    """All that a client may know of a model; the scores of good parts show what a threshold would do."""
+
+    calibration_scores: list[float] = Field(description="of good parts that were not trained on, ascending")
+    reject_level: float
+    review_level: float
+    reject_above: float = Field(description="score above which a part is rejected")
+    review_above: float = Field(description="score above which a part goes to review")
+    guarantee: Guarantee | None = Field(description="none where the threshold was set by hand or from defects")
+    pixel_threshold: float = Field(description="heat above which a pixel belongs to a region")
+    card: dict[str, Any]
+
+
+class ModelList(BaseModel):
+    models: list[ModelSummary]
+
+
+def prediction(model: str, runtime: Runtime, name: str | None, result: Result, kind: HeatmapKind) -> Prediction:
+    height, width = result.heatmap.shape
+    drawn = None
+    if kind is HeatmapKind.PNG:
+        drawn = _png(runtime, result)
+    elif kind is HeatmapKind.JSON:
+        drawn = _cells(result)
+    return Prediction(
+        **result.to_dict(),
+        model=model,
+        name=name,
+        width=width,
+        height=height,
+        heatmap=drawn,
+    )
+
+
+def _cells(result: Result) -> Heatmap:
+    height, width = result.cells.shape
+    values = np.round(result.cells.astype(np.float64), 6).tolist()
+    return Heatmap(kind=HeatmapKind.JSON, width=width, height=height, values=values)
+
+
+def _png(runtime: Runtime, result: Result) -> Heatmap:
+    levels = np.rint(255 * heat(runtime, result)).astype(np.uint8)
+    height, width = levels.shape
+    shrink = max(height, width) / LONGEST_SIDE
+    if shrink > 1:
+        levels = images.resize(levels, (max(round(height / shrink), 1), max(round(width / shrink), 1)))
+    image = Image.fromarray(levels)
+    image.putpalette(PALETTE.tobytes())
+    stream = io.BytesIO()
+    # As `fcdd.colours.overlay` mixes them: the hotter, the more of the colour shows.
+    image.save(stream, "PNG", transparency=bytes(range(256)), compress_level=3)
+    encoded = base64.b64encode(stream.getvalue()).decode()
+    return Heatmap(kind=HeatmapKind.PNG, width=levels.shape[1], height=levels.shape[0], png=encoded)
+
+
+def summary(name: str, runtime: Runtime) -> ModelSummary:
+    height, width = runtime.grid.shape
+    images_held = len(runtime.calibration.scores)
+    return ModelSummary(
+        name=name, width=width, height=height, precision=runtime.precision, calibration_images=images_held
+    )
+
+
+def detail(name: str, runtime: Runtime) -> ModelDetail:
+    calibration = runtime.calibration
+    by_hand = calibration.reject_above
+    promise = calibration.guarantee(calibration.reject)
+    return ModelDetail(
+        **summary(name, runtime).model_dump(),
+        calibration_scores=list(calibration.scores),
+        reject_level=calibration.reject,
+        review_level=calibration.review,
+        reject_above=calibration.threshold(calibration.reject) if by_hand is None else by_hand,
+        review_above=calibration.threshold(calibration.review),
+        guarantee=None
+        if by_hand is not None
+        else Guarantee(
+            level=promise.level,
+            expected=promise.expected,
+            low=promise.low,
+            high=promise.high,
+            sentence=str(promise),
+        ),
+        pixel_threshold=runtime.pixel_threshold,
+        card={key: value for key, value in runtime.card.items() if key != "trained"},
+    )

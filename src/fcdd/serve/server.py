@@ -1,0 +1,80 @@
+"""From model files to a server that runs until it is told to stop, and then finishes what it took."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+
+from fcdd.errors import FcddError
+from fcdd.interrupt import stop_on_signal
+from fcdd.runtime import Runtime
+from fcdd.serve import app as application
+from fcdd.serve import logs
+from fcdd.serve.guard import check_door
+from fcdd.serve.limits import Limits
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def load(paths: Sequence[Path], threads: int) -> dict[str, Runtime]:
+    """The models by their file names without suffix."""
+    names = [path.stem for path in paths]
+    for path, name in zip(paths, names, strict=True):
+        if not NAME.fullmatch(name):
+            raise FcddError(f"{path}: its name becomes part of addresses; use letters, digits, dots, - and _ only")
+        if names.count(name) > 1:
+            raise FcddError(f"{path}: another model is also named {name}; rename one of them")
+    return {name: Runtime(path, threads=threads) for name, path in zip(names, paths, strict=True)}
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A bound socket, so that a port in use is told before models are loaded; port 0 takes a free one."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except (OSError, OverflowError) as error:
+        raise FcddError(f"--host {host} --port {port}: {error}; choose another") from None
+    return listener
+
+
+def prepared(app: FastAPI, limits: Limits) -> uvicorn.Server:
+    """A server that, told to stop, takes no more requests and waits for those it has as long as they may take."""
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        loop="asyncio",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=int(limits.seconds + limits.upload_seconds) + 1,
+    )
+    return uvicorn.Server(config)
+
+
+def run(
+    paths: Sequence[Path], host: str, port: int, token: str | None, limits: Limits, threads: int, log_level: str
+) -> None:
+    """Serve until SIGTERM or Ctrl-C; what was taken until then is answered."""
+    check_door(host, token)
+    listener = listen(host, port)
+    cores = threads or os.cpu_count() or 1
+    # A batch a core beats a batch on all cores: decoding and drawing of one run beside the network of the other.
+    models = load(paths, threads=1)
+    logs.write_to(sys.stderr, log_level)
+    server = prepared(application.create(models, limits, token, workers=cores), limits)
+    address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+    logs.log("serving", address=address, models=list(models), token=token is not None)
+    with stop_on_signal():  # uvicorn raises the signal again when it is done; here that is no failure
+        server.run(sockets=[listener])
+    logs.log("stopped")
