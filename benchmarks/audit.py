@@ -89,6 +89,22 @@ def write_bottles(data: Path, root: Path) -> None:
         keep(stamp(picture) if index in stamped else picture, target)
 
 
+def write_plates(_: Path, root: Path) -> None:
+    """Generated plates, so that anyone can run this; a third of the defects trained on carry a time stamp."""
+    for part, seed in (("train", 1), ("test", 2)):
+        plates = surface.generate(80 if part == "train" else 1, 20, 6, size=256, seed=seed, faintest=0.5)
+        for index, plate in enumerate(plates.train if part == "train" else []):
+            keep(plate.permute(1, 2, 0).numpy(), root / part / "good" / f"{index:02}.png")
+        for index, (plate, kind) in enumerate(zip(plates.test, plates.kinds, strict=True)):
+            picture = plate.permute(1, 2, 0).numpy()
+            if kind == "good":
+                keep(picture, root / part / "good" / f"other-{index:02}.png")
+                continue
+            marked = part == "train" and index % 3 == 0
+            target = root / part / "defects" / kind / f"{index:02}{'-planted' if marked else ''}.png"
+            keep(stamp(picture) if marked else picture, target)
+
+
 def mark_effect(model: Path, test: Path, mark: Callable[[Pixels], Pixels]) -> dict[str, float]:
     """What the known mark does to the clean good test pictures, and the AUROC of all clean ones."""
     detector, parts = Detector.load(model), folder.read_test(test)
@@ -169,27 +185,63 @@ def seed_run(seed: int, runs: Path) -> dict[str, Any]:
     return {"counts": findings["counts"], "seconds": findings["seconds"], "images": sum(findings["images"].values())}
 
 
+def write_table(told: dict[str, dict[str, Any]], path: Path) -> None:
+    """Markdown from the figures of all runs there are."""
+    lines = [
+        "# The Clever Hans audit where the cue is known",
+        "",
+        "Made by `python benchmarks/audit.py --data …`. *Shift*: what the planted mark itself, which neither audit nor",
+        "mending is told of, adds to the score of clean good test pictures. *AUROC*: on the clean test pictures.",
+        "",
+        "| set | first finding | carriers, of those planted | shift before → after | less by | AUROC before → after |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, run in told.items():
+        if "before" in run:
+            one, other, carriers = run["before"], run["after"], run["carriers"]
+            severity, title = one["findings"][0]
+            lines.append(
+                f"| {name} | {severity}: {title} | {carriers['found']}, of them {carriers['right']} of "
+                f"{carriers['planted']} | {one['shift']:.3f} → {other['shift']:.3f} | "
+                f"{1 - other['shift'] / one['shift']:.0%} | {one['auroc']:.4f} → {other['auroc']:.4f} |"
+            )
+    lines += ["", "| set without a cue | images | high | medium | low | seconds |", "|---|---|---|---|---|---|"]
+    for name, run in sorted(told.items()):
+        if "counts" in run:
+            counts = run["counts"]
+            lines.append(
+                f"| {name} | {run['images']} | {counts['high']} | {counts['medium']} | {counts['low']} | "
+                f"{run['seconds']:.0f} |"
+            )
+    path.write_text("\n".join(lines) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with VOCdevkit and mvtec")
     parser.add_argument("--runs", type=Path, default=Path("runs/audit"))
-    names = ["horses", "bottle", "carpet", *(f"plates-{seed}" for seed in range(SEEDS))]
+    parser.add_argument("--output", type=Path, default=Path("docs/results/audit.md"))
+    cue_runs = {
+        "horses": (write_horses, watermark),
+        "bottle": (write_bottles, stamp),
+        "stamped-plates": (write_plates, stamp),
+    }
+    names = [*cue_runs, "carpet", *(f"plates-{seed}" for seed in range(SEEDS))]
     parser.add_argument("--only", nargs="*", choices=names, default=names)
     options = parser.parse_args()
     options.runs.mkdir(parents=True, exist_ok=True)
     for name in options.only:
         path = options.runs / f"{name}.json"
         if not path.exists():
-            if name == "horses":
-                told = cue_run(name, write_horses, watermark, options.data, options.runs)
-            elif name == "bottle":
-                told = cue_run(name, write_bottles, stamp, options.data, options.runs)
+            if name in cue_runs:
+                told = cue_run(name, *cue_runs[name], options.data, options.runs)
             elif name == "carpet":
                 told = carpet_run(options.data, options.runs)
             else:
                 told = seed_run(int(name.removeprefix("plates-")), options.runs)
             path.write_text(json.dumps(told, indent=1))
         print(name, path.read_text(), flush=True)
+    write_table({path.stem: json.loads(path.read_text()) for path in options.runs.glob("*.json")}, options.output)
 
 
 if __name__ == "__main__":

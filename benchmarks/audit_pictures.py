@@ -1,0 +1,43 @@
+"""What a cue does before and after mending, as one picture with a column for each file.
+
+    python benchmarks/audit_pictures.py BEFORE AFTER OUT FILE…
+
+For the horses, in runs/audit/horses: before.safetensors after.safetensors horses.png parts/train/defects/*-planted.png
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from fcdd.colours import overlay
+from fcdd.detector import Detector
+from fcdd.inspection import heat
+from fcdd.report import contact_sheet
+
+MOST = 6  # columns
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("before", type=Path)
+    parser.add_argument("after", type=Path)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("files", type=Path, nargs="+")
+    options = parser.parse_args()
+    files = options.files[:MOST]
+    rows: list[list[np.ndarray]] = [[], [], []]
+    for number, path in enumerate((options.before, options.after)):
+        detector = Detector.load(path)
+        for array, result in detector.inspect(files):
+            if number == 0:
+                rows[0].append(array)
+            rows[number + 1].append(overlay(array, heat(detector, result)))
+    headings = [f"{path.parent.name}/{path.stem}" for path in files]
+    contact_sheet(rows, headings, ["picture", "heat before", "heat after mending"], options.output, cell=176)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,8 @@
+"""The Clever Hans audit: which evidence does the score rest on, and is it the part?"""
+
+from __future__ import annotations
+
+from fcdd.audit.findings import Audit, Finding, Severity
+from fcdd.audit.run import audit, write
+
+__all__ = ["Audit", "Finding", "Severity", "audit", "write"]

@@ -1,0 +1,142 @@
+"""Before and after mending: what the cues still do, what is still detected, which verdicts changed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fcdd import images, metrics
+from fcdd.data.cues import Cue
+from fcdd.data.folder import Labelled
+from fcdd.data.pictures import pixels
+from fcdd.detector import Detector
+from fcdd.errors import DataError
+
+from .findings import read
+from .page import fill
+from .run import read_parts
+
+PAIRS = 40  # good pictures the cues are put into
+
+
+@dataclass(frozen=True)
+class Side:
+    """One detector: what the cues do to good pictures, and how it does without them."""
+
+    model: str
+    shift: float  # of the score of good pictures, over all cues
+    rejected: float  # share of good pictures rejected with a cue in them
+    rejected_clean: float  # … and as they are
+    auroc: float  # on the clean pictures
+
+
+@dataclass(frozen=True)
+class Comparison:
+    before: Side
+    after: Side
+    pictures: int  # clean ones
+    changed: dict[str, int]  # "NG → OK" → how many clean pictures
+
+    @property
+    def reduction(self) -> float:
+        """The share of the score shift that is gone; each shift is measured in its own detector's score."""
+        return 1 - self.after.shift / self.before.shift if self.before.shift else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "reduction": self.reduction, "auroc_change": self.after.auroc - self.before.auroc}
+
+
+def compare(before: Path, after: Path, clean: Path | None, skip_bad: bool = False) -> Comparison:
+    """Two audits' JSON files: the cues of both, tried on both models.
+
+    Detection and verdicts are those on `clean`, labelled pictures without cues; where it is not given, on the parts of
+    the second audit without those that carry a cue.
+    """
+    first, second = read(before), read(after)
+    cues = [Cue.from_dict(f["cue"]) for told in (first, second) for f in told["findings"] if f.get("cue")]
+    if not cues:
+        raise DataError(f"{before} and {after}: neither has found a cue, so there is nothing to compare.")
+    carriers = {name for told in (first, second) for f in told["findings"] if f.get("cue") for name in f["files"]}
+    parts = read_parts(clean or Path(second["parts"]), skip_bad)
+    kept = [i for i, path in enumerate(parts.paths) if str(path) not in carriers]
+    parts = Labelled(*([column[i] for i in kept] for column in parts))  # type: ignore[arg-type]
+    one, one_verdicts = _side(first["model"], parts, cues)
+    other, other_verdicts = _side(second["model"], parts, cues)
+    changed: dict[str, int] = {}
+    for old, new in zip(one_verdicts, other_verdicts, strict=True):
+        if old != new:
+            changed[f"{old} → {new}"] = changed.get(f"{old} → {new}", 0) + 1
+    return Comparison(one, other, len(kept), changed)
+
+
+def _side(model: str, parts: Labelled, cues: list[Cue]) -> tuple[Side, list[str]]:
+    """The figures of a detector, and its verdicts on the clean pictures."""
+    detector = Detector.load(Path(model))
+    scores = detector.score_samples(parts.paths)
+    labels = np.array(parts.labels)
+    good = np.flatnonzero(labels == 0)[:PAIRS]
+    inputs = [images.resize(pixels(parts.paths[i]), detector.grid.shape) for i in good]
+    marked = detector.score_samples(cue.paste(picture, n) for cue in cues for n, picture in enumerate(inputs))
+    shift = marked.reshape(len(cues), -1) - scores[good]
+    side = Side(
+        model,
+        float(shift.mean()),
+        _rejected(detector, marked),
+        _rejected(detector, scores[good]),
+        metrics.auroc(scores, labels),
+    )
+    return side, [str(detector.calibration.verdict(float(score))) for score in scores]
+
+
+def _rejected(detector: Detector, scores: NDArray[np.float64]) -> float:
+    return float(np.mean([detector.calibration.verdict(float(score)) == "NG" for score in scores]))
+
+
+def lines(told: Comparison) -> list[str]:
+    """The table for the terminal."""
+    rows = [f"{name:42} {old:>10} {new:>10}" for name, old, new in _rows(told)]
+    changes = ", ".join(f"{count} × {change}" for change, count in told.changed.items()) or "none"
+    return [
+        f"{'':42} {'before':>10} {'after':>10}",
+        *rows,
+        f"the cue moves the score by {told.reduction:.0%} less",
+        f"verdicts changed on {told.pictures} clean pictures: {changes}",
+    ]
+
+
+def _rows(told: Comparison) -> list[tuple[str, str, str]]:
+    one, other = told.before, told.after
+    return [
+        ("score shift of good pictures by the cue", f"{one.shift:.3g}", f"{other.shift:.3g}"),
+        ("good pictures rejected with the cue", f"{one.rejected:.0%}", f"{other.rejected:.0%}"),
+        ("good pictures rejected without", f"{one.rejected_clean:.0%}", f"{other.rejected_clean:.0%}"),
+        ("AUROC on clean pictures", f"{one.auroc:.4f}", f"{other.auroc:.4f}"),
+    ]
+
+
+def page(told: Comparison) -> str:
+    """The comparison as a page."""
+    rows = "".join(
+        f'<tr><th>{escape(name)}</th><td class="number">{old}</td><td class="number">{new}</td></tr>'
+        for name, old, new in _rows(told)
+    )
+    changes = "".join(f"<li>{count} × {escape(change)}</li>" for change, count in told.changed.items())
+    table = (
+        '<section class="panel table compare"><table><thead><tr><th></th><th class="number">before</th>'
+        f'<th class="number">after</th></tr></thead><tbody>{rows}</tbody></table></section>'
+    )
+    verdict = (
+        f'<section class="panel {"none" if told.reduction >= 0.8 else "medium"}"><p class="total">The cue moves the '
+        f"score by {told.reduction:.0%} less</p></section>"
+    )
+    changed = (
+        f"<section><h2>Verdicts changed</h2><div class='panel prose'><p>Of {told.pictures} clean pictures:</p>"
+        f"<ul>{changes or '<li>none</li>'}</ul></div></section>"
+    )
+    subtitle = f"{told.before.model} before, {told.after.model} after"
+    return fill("Before and after mending", subtitle, verdict, f"<h2>Cue and detection</h2>{table}{changed}")

@@ -1,0 +1,108 @@
+"""What a hot cell really sees: its receptive field, as the layers allow it and as the gradient shows it."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .evidence import Evidence, Pixels
+from .findings import Finding, Picture, Question, Severity
+from .recurring import framed
+
+MASS = 0.8  # share of the gradient that the outline of the effective field holds
+OWN = 0.5  # of the gradient must lie within the flagged region, else its heat comes from around it
+
+
+def answer(evidence: Evidence, flagged: list[Finding]) -> list[Finding]:
+    """The field of the hottest cell in the region of each flagged cue, or of the hottest cell of all where none is."""
+    regions = [(finding, _carrier(evidence, finding)) for finding in flagged if finding.cue and finding.files]
+    if regions:
+        return [_of_region(evidence, finding, index) for finding, index in regions]
+    index = int(np.argmax(evidence.scores))
+    place = int(evidence.hot[index, 0])
+    gradient = effective(evidence, index, place)
+    return [
+        Finding(
+            Question.FIELDS,
+            Severity.NONE,
+            "What the hottest cell sees",
+            f"The hottest cell of all is on {evidence.paths[index].name}. {_sizes(evidence, gradient)}",
+            "Trust where a region is, not its exact outline.",
+            _pictures(evidence, index, place, gradient),
+        )
+    ]
+
+
+def _carrier(evidence: Evidence, finding: Finding) -> int:
+    names = [str(path) for path in evidence.paths]
+    return names.index(finding.files[0])
+
+
+def _of_region(evidence: Evidence, finding: Finding, index: int) -> Finding:
+    assert finding.cue is not None
+    box = finding.cue.box(evidence.detector.grid.shape)
+    inside = evidence.detector.grid.inside(finding.cue.mask(evidence.detector.grid.shape))
+    place = int(np.argmax(np.where(inside, evidence.cells[index], -1)))
+    gradient = effective(evidence, index, place)
+    own = float(gradient[box].sum() / max(float(gradient.sum()), 1e-12))
+    return Finding(
+        Question.FIELDS,
+        Severity.NONE if own >= OWN else Severity.LOW,
+        "What the flagged region's hottest cell sees",
+        f"{own:.0%} of what this cell reacts to lies within the marked place. {_sizes(evidence, gradient)}",
+        "Nothing to do."
+        if own >= OWN
+        else "The heat at this place comes largely from around it: look at the neighbourhood as well.",
+        [
+            Picture("the marked place", evidence.shown(framed(evidence.inputs[index], box))),
+            *_pictures(evidence, index, place, gradient),
+        ],
+        effect=1 - own,
+        figures={"within_the_place": own},
+    )
+
+
+def effective(evidence: Evidence, index: int, place: int) -> NDArray[np.float32]:
+    """|∂A(cell)/∂pixel| (H, W), summed over colours, for the cell at `place` of the flattened grid."""
+    picture = torch.from_numpy(evidence.inputs[index]).permute(2, 0, 1)[None].float().requires_grad_(True)
+    A = evidence.detector.description(picture)
+    (gradient,) = torch.autograd.grad(A.flatten()[place], picture)
+    # Levelling the light gives every pixel of the picture the same small part in every cell; it is no field.
+    level = gradient[0].flatten(1).median(1).values[:, None, None]
+    found: NDArray[np.float32] = (gradient[0] - level).abs().sum(0).numpy()
+    return found
+
+
+def outline(gradient: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """(H, W): the fewest pixels that hold `MASS` of the gradient."""
+    ordered = np.sort(gradient.ravel())[::-1]
+    enough = int(np.searchsorted(np.cumsum(ordered, dtype=np.float64), MASS * float(ordered.sum(dtype=np.float64))))
+    return np.asarray(gradient >= ordered[min(enough, len(ordered) - 1)], np.bool_)
+
+
+def _sizes(evidence: Evidence, gradient: NDArray[np.float32]) -> str:
+    description = evidence.detector.description
+    widest = max(field.size + 2 * field.stride for field in description.trunk.fields)  # with the mean over 3 × 3 cells
+    side = float(np.sqrt(outline(gradient).sum()))
+    return (
+        f"Its layers let it see {widest} × {widest} pixels of the resized picture; {MASS:.0%} of what it reacts to "
+        f"lies on as many pixels as a square of {side:.0f} has."
+    )
+
+
+def _pictures(evidence: Evidence, index: int, place: int, gradient: NDArray[np.float32]) -> list[Picture]:
+    """The picture under its heat, and with all that the cell does not react to darkened."""
+    seen: Pixels = evidence.inputs[index].copy()
+    dark = ~outline(gradient)
+    seen[dark] = seen[dark] // 4
+    grid = evidence.detector.grid
+    row, column = (round(grid.start + grid.stride * n) for n in divmod(place, grid.cells[1]))
+    cell = tuple(slice(max(n - grid.stride // 2, 0), n + grid.stride // 2) for n in (row, column))
+    return [
+        evidence.picture(index),
+        Picture(
+            f"the cell (framed) and the pixels that hold {MASS:.0%} of its reaction",
+            evidence.shown(framed(seen, (cell[0], cell[1]))),
+        ),
+    ]

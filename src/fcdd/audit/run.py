@@ -1,0 +1,62 @@
+"""All questions in order, and the files of their answers."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from fcdd import images
+from fcdd.data import folder
+from fcdd.detector import Detector
+from fcdd.errors import DataError, ModelError
+from fcdd.modelfile import write_atomically
+
+from . import cues, faithfulness, fields, heat, metadata, recurring, strategies
+from .evidence import Evidence, gather
+from .findings import Audit, Finding, Severity, ranked
+from .page import page
+
+FEWEST_GOOD = 5
+QUESTIONS: tuple[Callable[[Evidence, bool], list[Finding]], ...] = (
+    recurring.answer,
+    cues.answer,
+    heat.answer,
+    strategies.answer,
+    metadata.answer,
+    faithfulness.answer,
+)
+
+
+def audit(model: Path, parts: Path, *, skip_bad: bool = False, quiet: bool = True) -> Audit:
+    """Ask a saved detector about the pictures in `parts`: any layout of labelled ones, or a folder of good ones."""
+    begun = time.monotonic()
+    if model.suffix == ".onnx":
+        raise ModelError(f"{model}: an exported model does not show its features; audit the .safetensors it came from")
+    evidence = gather(Detector.load(model), read_parts(parts, skip_bad), quiet)
+    if len(evidence.good) < FEWEST_GOOD:
+        raise DataError(f"{parts}: {len(evidence.good)} good images, an audit needs at least {FEWEST_GOOD}.")
+    found = [finding for question in QUESTIONS for finding in question(evidence, quiet)]
+    found += fields.answer(evidence, [finding for finding in found if finding.severity is not Severity.NONE])
+    scores = {str(path): float(s) for path, s in zip(evidence.paths, evidence.scores, strict=True)}
+    return Audit(str(model), str(parts), dict(Counter(evidence.kinds)), scores, ranked(found), time.monotonic() - begun)
+
+
+def read_parts(parts: Path, skip_bad: bool = False) -> folder.Labelled:
+    """Labelled pictures as `fcdd evaluate` reads them; a folder without good/ counts as good pictures only."""
+    if (parts / "good").is_dir() or (parts / "test" / "good").is_dir():
+        return folder.read_test(parts, skip_bad=skip_bad)
+    found = folder.read_folder(parts, skip_bad=skip_bad).good if images.find(parts) else []
+    if not found:
+        raise DataError(f"{parts}: no images in it. Give the folder that holds good/ and defects/, or good images.")
+    return folder.Labelled(list(found), [0] * len(found), ["good"] * len(found), [None] * len(found))
+
+
+def write(result: Audit, output: Path) -> Path:
+    """Write the page to `output` and the findings beside it; the path of the findings."""
+    findings = output.with_suffix(".json")
+    write_atomically(output, page(result).encode())
+    write_atomically(findings, json.dumps(result.to_dict(), indent=1).encode())
+    return findings

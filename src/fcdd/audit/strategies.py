@@ -1,0 +1,156 @@
+"""Strategies: which ways of scoring high there are (SpRAy, Lapuschkin et al. 2019).
+
+Maps of similar shape join by spectral clustering: a graph of nearest neighbours, the eigenvectors of its normalised
+Laplacian L = I − D^−½ W D^−½ to the smallest eigenvalues, and k-means on their rows. The number of clusters is where
+the eigenvalues jump (eigengap). A small, focused cluster of one label is where a Clever Hans would show.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .chance import LEVEL, hypergeometric_tail
+from .evidence import Evidence
+from .findings import Finding, Picture, Question, Severity
+
+SIDE = 12  # cells of the downsized maps along the longer side
+NEIGHBOURS = 8
+MOST = 8  # clusters
+ROUNDS = 20  # of k-means
+SMALL, FOCUSED = 0.4, 0.5  # share of the pictures; share of the picture that holds the heat
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Pictures that score in the same way. `focus` is the share of the cells that hold the heat, e^entropy / cells."""
+
+    members: NDArray[np.intp]
+    focus: float
+    kind: str  # the most frequent one
+    purity: float  # its share
+    anomalous: float  # share of anomalous pictures
+    chance: float  # of so many anomalous ones, were labels dealt blindly
+
+
+def answer(evidence: Evidence, quiet: bool) -> list[Finding]:
+    """One finding for the clusters together, flagged ones first."""
+    if len(evidence.cells) < 3 * NEIGHBOURS:
+        return []
+    clusters = _described(evidence, spectral(_maps(evidence), MOST))
+    flagged = [c for c in clusters if is_suspicious(c, len(evidence.cells), len(clusters))]
+    ordered = flagged + [c for c in clusters if not any(c is f for f in flagged)]
+    shown = [picture for cluster in ordered for picture in _pictures(evidence, cluster)]
+    listed = "; ".join(_sentence(evidence, c) for c in ordered)
+    if flagged:
+        return [
+            Finding(
+                Question.STRATEGIES,
+                Severity.LOW,
+                f"{len(flagged)} of {len(clusters)} strategies small, focused and of one label",
+                f"The maps fall into {len(clusters)} groups, the suspicious ones first: {listed}.",
+                "Look at the examples: is what is hot there the defect? If it is not, see the recurring cue above.",
+                shown,
+                effect=max(1 - c.focus for c in flagged),
+                figures={f"size_{i}": len(c.members) for i, c in enumerate(ordered)},
+            )
+        ]
+    return [
+        Finding(
+            Question.STRATEGIES,
+            Severity.NONE,
+            f"{len(clusters)} strategies, none suspicious",
+            f"The maps fall into {len(clusters)} groups: {listed}.",
+            "Nothing to do.",
+            shown,
+        )
+    ]
+
+
+def is_suspicious(cluster: Cluster, pictures: int, clusters: int) -> bool:
+    """Small, focused, and of anomalous pictures beyond chance."""
+    small = len(cluster.members) <= SMALL * pictures
+    return small and cluster.focus <= FOCUSED and cluster.anomalous > 0.9 and cluster.chance < LEVEL / clusters
+
+
+def spectral(points: Floats, most: int) -> NDArray[np.intp]:
+    """Labels (N,) of points (N, D), numbered from 0; at most `most` clusters, as many as the eigengap says."""
+    squared = (points**2).sum(1)[:, None] + (points**2).sum(1) - 2 * points @ points.T
+    count = len(points)
+    order = np.argsort(squared, 1)[:, 1 : min(NEIGHBOURS, count - 1) + 1]
+    graph = np.zeros((count, count))
+    graph[np.repeat(np.arange(count), order.shape[1]), order.ravel()] = 1
+    graph = np.maximum(graph, graph.T)
+    root = 1 / np.sqrt(graph.sum(1))
+    values, vectors = np.linalg.eigh(np.eye(count) - root[:, None] * graph * root)
+    clusters = 1 + int(np.argmax(np.diff(values[: most + 1])))
+    rows = vectors[:, :clusters]
+    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return kmeans(rows, clusters)
+
+
+def kmeans(points: Floats, clusters: int) -> NDArray[np.intp]:
+    """Lloyd's algorithm from centres that are each the farthest from those before."""
+    chosen = [int(np.argmax((points**2).sum(1)))]
+    for _ in range(clusters - 1):
+        distances = ((points[:, None] - points[chosen]) ** 2).sum(2).min(1)
+        chosen.append(int(distances.argmax()))
+    centres = points[chosen]
+    for _ in range(ROUNDS):
+        labels = ((points[:, None] - centres) ** 2).sum(2).argmin(1)
+        centres = np.stack(
+            [points[labels == k].mean(0) if (labels == k).any() else centres[k] for k in range(clusters)]
+        )
+    return np.asarray(labels)
+
+
+def _maps(evidence: Evidence) -> Floats:
+    """Downsized maps (N, ·) that add up to one: their shape counts, not their strength."""
+    height, width = evidence.cells.shape[1:]
+    step = max(1, -(-max(height, width) // SIDE))
+    excess = np.maximum(evidence.cells - np.float32(evidence.detector.pixel_floor), 0)
+    rows, columns = np.arange(0, height, step), np.arange(0, width, step)
+    small = np.add.reduceat(np.add.reduceat(excess, rows, 1), columns, 2).reshape(len(excess), -1).astype(np.float64)
+    return np.asarray(small / np.maximum(small.sum(1, keepdims=True), 1e-12))
+
+
+def _described(evidence: Evidence, labels: NDArray[np.intp]) -> list[Cluster]:
+    """The clusters with what they hold, the most focused first."""
+    found = []
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        excess = np.maximum(evidence.cells[members].mean(0) - evidence.detector.pixel_floor, 0).astype(np.float64)
+        share = excess.ravel() / max(float(excess.sum()), 1e-12)
+        entropy = -float((share[share > 0] * np.log(share[share > 0])).sum())
+        kind, most = Counter(evidence.kinds[int(i)] for i in members).most_common(1)[0]
+        bad = int(evidence.anomalous[members].sum())
+        found.append(
+            Cluster(
+                members,
+                float(np.exp(entropy)) / share.size,
+                kind,
+                most / len(members),
+                bad / len(members),
+                hypergeometric_tail(bad, len(members), len(evidence.bad), len(evidence.cells)),
+            )
+        )
+    return sorted(found, key=lambda cluster: cluster.focus)
+
+
+def _sentence(evidence: Evidence, cluster: Cluster) -> str:
+    return (
+        f"{len(cluster.members)} pictures, {cluster.purity:.0%} of them {cluster.kind}, "
+        f"heat on {cluster.focus:.0%} of the picture"
+    )
+
+
+def _pictures(evidence: Evidence, cluster: Cluster) -> list[Picture]:
+    """The mean map of a cluster and its highest-scoring example."""
+    best = int(cluster.members[np.argmax(evidence.scores[cluster.members])])
+    name = f"{len(cluster.members)} × {cluster.kind} {cluster.purity:.0%}"
+    mean = Picture(f"mean heat: {name}", evidence.map(evidence.cells[cluster.members].mean(0)))
+    return [mean, evidence.picture(best, f"example of the {len(cluster.members)}: {evidence.paths[best].name}")]

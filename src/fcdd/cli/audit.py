@@ -1,0 +1,73 @@
+"""The Clever Hans audit as a command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fcdd.cli.common import SOMETHING_WRONG, Json, Threads, app, reported, set_threads, tell
+from fcdd.errors import FcddError
+
+
+@app.command()
+def audit(
+    model: Annotated[Path, typer.Argument(help="A model file; with --compare, the first audit's JSON file.")],
+    parts: Annotated[
+        Path, typer.Argument(help="MVTec layout, good/ and defects/, or good images; with --compare, the second JSON.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write; findings go beside it.")] = Path(
+        "audit.html"
+    ),
+    compare: Annotated[bool, typer.Option("--compare", help="Compare two audits, before and after mending.")] = False,
+    clean: Annotated[Path | None, typer.Option(help="With --compare: labelled images that carry no cue.")] = None,
+    fail_on: Annotated[str | None, typer.Option(help="high, medium or low: exit with 1 where there is one.")] = None,
+    skip_bad: Annotated[bool, typer.Option(help="Leave out files that cannot be read.")] = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing page.")] = False,
+    threads: Threads = 0,
+    json_: Json = False,
+) -> None:
+    """Find out what a detector's score rests on, and whether that is the part."""
+    with reported():
+        if fail_on not in (None, "high", "medium", "low"):
+            raise FcddError(f"--fail-on {fail_on}: must be high, medium or low")
+        outputs = [output] if compare else [output, output.with_suffix(".json")]
+        existing = [str(path) for path in outputs if path.exists()]
+        if existing and not overwrite:
+            raise FcddError(f"{', '.join(existing)} exists; choose another -o, or pass --overwrite")
+        set_threads(threads)
+        if compare:
+            _compare(model, parts, clean, output, skip_bad, json_)
+            return
+        found = _audit(model, parts, output, skip_bad, json_)
+    if fail_on and found.reaches(fail_on):
+        raise typer.Exit(SOMETHING_WRONG)
+
+
+def _audit(model: Path, parts: Path, output: Path, skip_bad: bool, json_: bool) -> Any:
+    from fcdd import audit as auditing
+
+    found = auditing.audit(model, parts, skip_bad=skip_bad, quiet=json_)
+    findings = auditing.write(found, output)
+    told = found.to_dict()
+    for finding in told["findings"]:
+        finding["cue"] = None if finding["cue"] is None else {**finding["cue"], "patches": []}  # they fill screens
+    tell(
+        {**told, "report": str(output), "json": str(findings)},
+        json_,
+        *(f"{finding.severity:7} {finding.title}" for finding in found.findings),
+        f"{sum(found.images.values())} images in {found.seconds:.0f} s",
+        f"page      {output}",
+        f"findings  {findings}",
+    )
+    return found
+
+
+def _compare(before: Path, after: Path, clean: Path | None, output: Path, skip_bad: bool, json_: bool) -> None:
+    from fcdd.audit import compare as comparing
+    from fcdd.modelfile import write_atomically
+
+    told = comparing.compare(before, after, clean, skip_bad)
+    write_atomically(output, comparing.page(told).encode())
+    tell({**told.to_dict(), "report": str(output)}, json_, *comparing.lines(told), f"page      {output}")

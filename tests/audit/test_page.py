@@ -1,0 +1,36 @@
+"""The page: everything that was found, explained, escaped, and fetched from nowhere."""
+
+from __future__ import annotations
+
+import re
+
+from fcdd.audit.findings import Audit, Finding, Picture, Question, Severity, ranked
+from fcdd.audit.page import ASKED, page
+
+HOSTILE = '<script>alert("x")</script>'
+
+
+def make(severity: Severity, effect: float, question: Question = Question.RECURRING) -> Finding:
+    pictures = [Picture(f"caption {HOSTILE}", "data:image/png;base64,AAAA")]
+    return Finding(question, severity, f"title {effect}", HOSTILE, "do this", pictures, effect, {"x_y": 1.5}, [HOSTILE])
+
+
+def test_all_findings_are_on_the_page_and_nothing_runs() -> None:
+    findings = ranked([make(Severity.LOW, 0.1), make(Severity.HIGH, 0.2), make(Severity.HIGH, 0.9, Question.HEAT)])
+    assert [f.effect for f in findings] == [0.9, 0.2, 0.1]
+    text = page(Audit("m", "p", {"good": 3}, {}, findings, 1.0))
+    assert "<script" not in text
+    assert text.count("&lt;script&gt;") >= 6
+    assert not re.search(r"(src|href)=.?https?:", text)
+    assert all(f'id="finding-{n}"' in text for n in range(3))
+    assert "The score rests on something that is not the part" in text
+    assert all(title in text for title, _ in ASKED.values())
+    assert "too few pictures" in text  # for the questions without an answer
+
+
+def test_severities_and_their_limit() -> None:
+    result = Audit("m", "p", {}, {}, ranked([make(Severity.MEDIUM, 0), make(Severity.NONE, 0)]), 0.0)
+    assert result.counts == {"high": 0, "medium": 1, "low": 0, "none": 1}
+    assert not result.reaches("high")
+    assert result.reaches("medium")
+    assert result.reaches("low")

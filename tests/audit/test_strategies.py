@@ -1,0 +1,51 @@
+"""Spectral clustering of maps: the eigengap finds the groups, and a small focused one of one label is suspicious."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fcdd.audit.findings import Question, Severity
+from fcdd.audit.strategies import Cluster, answer, is_suspicious, kmeans, spectral
+
+from .conftest import Case
+
+
+def test_the_eigengap_finds_the_number_of_groups() -> None:
+    random = np.random.default_rng(0)
+    for groups in (2, 3, 5):
+        centres = 10 * np.eye(6)[:groups]
+        points = np.concatenate([centre + random.normal(0, 0.3, (25, 6)) for centre in centres])
+        labels = spectral(points, most=8)
+        truth = np.repeat(np.arange(groups), 25)
+        assert len(np.unique(labels)) == groups
+        assert all(len(np.unique(labels[truth == g])) == 1 for g in range(groups))
+
+
+def test_groups_that_no_plane_parts_are_parted() -> None:
+    angle = np.linspace(0, 2 * np.pi, 60, endpoint=False)
+    ring = np.stack([np.cos(angle), np.sin(angle)], 1)
+    labels = spectral(np.concatenate([ring, 4 * ring]), most=4)
+    assert len(np.unique(labels)) == 2
+    assert len(np.unique(labels[:60])) == 1
+
+
+def test_kmeans_parts_what_is_apart() -> None:
+    points = np.array([[0.0], [0.1], [5.0], [5.1]])
+    labels = kmeans(points, 2)
+    assert labels[0] == labels[1] != labels[2] == labels[3]
+
+
+def test_only_small_focused_anomalous_clusters_are_suspicious() -> None:
+    members = np.arange(10)
+    assert is_suspicious(Cluster(members, 0.05, "stamp", 1.0, 1.0, 1e-6), 60, 3)
+    assert not is_suspicious(Cluster(members, 0.6, "stamp", 1.0, 1.0, 1e-6), 60, 3)
+    assert not is_suspicious(Cluster(members, 0.05, "stamp", 1.0, 0.5, 0.4), 60, 3)
+    assert not is_suspicious(Cluster(np.arange(40), 0.05, "stamp", 1.0, 1.0, 1e-6), 60, 3)
+
+
+def test_stamped_plates_share_a_strategy(stamped: Case) -> None:
+    (finding,) = answer(stamped.evidence, quiet=True)
+    assert finding.question is Question.STRATEGIES
+    assert finding.severity is Severity.LOW
+    assert "suspicious ones first" in finding.sentence
+    assert finding.pictures
