@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test lint bench bench-detector clean
+.PHONY: install demo test test-browser lint bench bench-detector bench-runtime bench-serve dist clean
 
 install: .venv/installed
 
@@ -22,11 +22,29 @@ lint: install
 test: lint
 	$(BIN)/pytest
 
+# The tests of the page skip where there is no Chromium; here they must run.
+test-browser: install
+	@command -v chromium > /dev/null || test $$(id -u) = 0 || { echo "needs Chromium: apt-get install chromium"; exit 1; }
+	@command -v chromium > /dev/null || apt-get update -qq
+	@command -v chromium > /dev/null || DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium
+	$(BIN)/pytest tests/browser
+
+bench-serve: install
+	$(BIN)/python benchmarks/serve.py $(MODEL) --images $(IMAGES)
+
+bench-runtime: install
+	$(BIN)/python benchmarks/runtime.py --data $(DATA)
+
 bench-detector: install
 	$(BIN)/python benchmarks/detector.py --data $(DATA)
 
 bench: install
 	$(BIN)/python benchmarks/method.py
+
+# build/ would bring files that are no longer in src into the wheel.
+dist: install
+	rm -rf build dist
+	$(BIN)/python -m build
 
 clean:
 	rm -rf .venv build dist src/*.egg-info
