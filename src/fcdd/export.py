@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -98,7 +98,7 @@ def export(
     content = _content(detector, precision, _some(held or []))
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / "draft.onnx"
-        further = {"inside": rows_of(detector.inside), "precision": precision, "parity": {}}
+        further: dict[str, Any] = {"inside": rows_of(detector.inside), "precision": precision, "parity": {}}
         onnxfile.write(draft, content, {**detector.info(), **further})
         runtime = Runtime(draft)
     measured: Parity | Loss

@@ -70,6 +70,8 @@ def rows_of(inside: NDArray[np.bool_]) -> list[str]:
 
 def session(graph: bytes, threads: int, name: str) -> Any:
     """An onnxruntime session; ModelError where the graph cannot be loaded."""
+    # A line PC should not have a device id written and kept for it.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -8,6 +8,7 @@ the eigenvalues jump (eigengap). A small, focused cluster of one label is where 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +53,7 @@ def answer(evidence: Evidence, quiet: bool) -> list[Finding]:
                 Question.STRATEGIES,
                 Severity.LOW,
                 f"{len(flagged)} of {len(clusters)} strategies small, focused and of one label",
-                f"The maps fall into {len(clusters)} groups, the suspicious ones first: {listed}.",
+                f"The maps fall into {_groups(clusters)}, the suspicious ones first: {listed}.",
                 "Look at the examples: is what is hot there the defect? If it is not, see the recurring cue above.",
                 shown,
                 effect=max(1 - c.focus for c in flagged),
@@ -63,8 +64,8 @@ def answer(evidence: Evidence, quiet: bool) -> list[Finding]:
         Finding(
             Question.STRATEGIES,
             Severity.NONE,
-            f"{len(clusters)} strategies, none suspicious",
-            f"The maps fall into {len(clusters)} groups: {listed}.",
+            "One strategy for all pictures" if len(clusters) == 1 else f"{len(clusters)} strategies, none suspicious",
+            f"The maps fall into {_groups(clusters)}: {listed}.",
             "Nothing to do.",
             shown,
         )
@@ -139,6 +140,10 @@ def _described(evidence: Evidence, labels: NDArray[np.intp]) -> list[Cluster]:
             )
         )
     return sorted(found, key=lambda cluster: cluster.focus)
+
+
+def _groups(clusters: Sequence[Cluster]) -> str:
+    return f"{len(clusters)} group{'s' * (len(clusters) > 1)}"
 
 
 def _sentence(evidence: Evidence, cluster: Cluster) -> str:
