@@ -45,7 +45,7 @@ def test_the_commands(folder: Path) -> None:
         words = line.partition("#")[0].split()
         assert words[0] == "fcdd"
         run([sys.executable, "-m", "fcdd.cli", *words[1:]], folder)
-    for made in ("plate.safetensors", "plate.html", "out/scores.csv", "plate-evaluation.html"):
+    for made in ("plate.safetensors", "plate.html", "out/scores.csv", "plate-evaluation.html", "stains/scores.csv"):
         assert (folder / made).exists(), made
 
 
