@@ -95,7 +95,9 @@ def export(
             f"{precision} changes the scores, so thresholds are set anew: give good images (--images) of which some "
             "were not trained on, such as the folder that was trained on"
         )
-    content = _content(detector, precision, _some(held or []))
+    # Ranges of 8 bits come from trained-on pictures where there are some, so that calibration pictures stay unseen.
+    trained = [picture for picture in pictures or [] if detector.trained_on(picture)]
+    content = _content(detector, precision, _some(trained or held or []))
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / "draft.onnx"
         further: dict[str, Any] = {"inside": rows_of(detector.inside), "precision": precision, "parity": {}}
@@ -117,14 +119,14 @@ def export(
     return runtime, measured
 
 
-def _content(detector: Detector, precision: Precision, held: Sequence[Picture]) -> bytes:
-    """The serialised graph."""
+def _content(detector: Detector, precision: Precision, usual: Sequence[Picture]) -> bytes:
+    """The serialised graph; `usual` pictures tell the ranges of 8 bits."""
     model = graph.build(detector)
     if precision == "fp32":
         return bytes(model.SerializeToString())
     if precision == "fp16":
         return half(model)
-    return quantised(model, [images.resize(pixels(picture), detector.grid.shape) for picture in held])
+    return quantised(model, [images.resize(pixels(picture), detector.grid.shape) for picture in usual])
 
 
 def compare(detector: Detector, runtime: Runtime, arrays: Sequence[Array], source: str, quiet: bool = True) -> Parity:

@@ -222,12 +222,21 @@ def _header(stream: BinaryIO, name: str, max_pixels: int) -> Image.Image:
         if pixels > max_pixels:
             reason = f"{image.width} × {image.height} pixels, more than the limit of {max_pixels:,}"
             raise ImageError(name, reason, "Crop or shrink it, or raise the limit.")
-        frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
-        if frames > 1:
-            raise ImageError(name, f"{frames} frames or pages in one file", "Save each frame as a file of its own.")
+        if image.format != "MPO" and _has_second(image):
+            raise ImageError(name, "several frames or pages in one file", "Save each frame as a file of its own.")
         if image.format != "PNG" or "exif" in image.info:
             image.getexif()  # parsed here once, so that broken metadata cannot warn while decoding
         return image
+
+
+def _has_second(image: Image.Image) -> bool:
+    """Whether there is a second frame. Pillow's count of all takes minutes on a file made to have many."""
+    try:
+        image.seek(1)
+    except EOFError:
+        return False
+    image.seek(0)
+    return True
 
 
 def _orientation(image: Image.Image) -> int:

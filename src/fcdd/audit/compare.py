@@ -138,5 +138,5 @@ def page(told: Comparison) -> str:
         f"<section><h2>Verdicts changed</h2><div class='panel prose'><p>Of {told.pictures} clean pictures:</p>"
         f"<ul>{changes or '<li>none</li>'}</ul></div></section>"
     )
-    subtitle = f"{told.before.model} before, {told.after.model} after"
+    subtitle = f"{Path(told.before.model).name} before, {Path(told.after.model).name} after"
     return fill("Before and after mending", subtitle, verdict, f"<h2>Cue and detection</h2>{table}{changed}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib import resources
+from pathlib import Path
 from string import Template
 
 from .findings import Audit, Finding, Question, Severity
@@ -63,7 +64,7 @@ def page(result: Audit) -> str:
     """The page of an audit."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in result.images.items())
     return fill(
-        f"Audit of {result.model}",
+        f"Audit of {Path(result.model).name}",
         f"{result.parts}: {kinds}; {result.seconds:.0f} s",
         _verdict(result),
         "".join(_section(question, result.findings) for question in Question),

@@ -8,7 +8,6 @@ the eigenvalues jump (eigengap). A small, focused cluster of one label is where 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,7 +52,7 @@ def answer(evidence: Evidence, quiet: bool) -> list[Finding]:
                 Question.STRATEGIES,
                 Severity.LOW,
                 f"{len(flagged)} of {len(clusters)} strategies small, focused and of one label",
-                f"The maps fall into {_groups(clusters)}, the suspicious ones first: {listed}.",
+                f"The maps fall into {len(clusters)} groups, the suspicious ones first: {listed}.",
                 "Look at the examples: is what is hot there the defect? If it is not, see the recurring cue above.",
                 shown,
                 effect=max(1 - c.focus for c in flagged),
@@ -64,8 +63,8 @@ def answer(evidence: Evidence, quiet: bool) -> list[Finding]:
         Finding(
             Question.STRATEGIES,
             Severity.NONE,
-            "One strategy for all pictures" if len(clusters) == 1 else f"{len(clusters)} strategies, none suspicious",
-            f"The maps fall into {_groups(clusters)}: {listed}.",
+            f"{len(clusters)} strategies, none suspicious",
+            f"The maps fall into {len(clusters)} groups: {listed}.",
             "Nothing to do.",
             shown,
         )
@@ -79,7 +78,7 @@ def is_suspicious(cluster: Cluster, pictures: int, clusters: int) -> bool:
 
 
 def spectral(points: Floats, most: int) -> NDArray[np.intp]:
-    """Labels (N,) of points (N, D), numbered from 0; at most `most` clusters, as many as the eigengap says."""
+    """Labels (N,) of points (N, D), numbered from 0; from 2 to `most` clusters, as many as the eigengap says."""
     squared = (points**2).sum(1)[:, None] + (points**2).sum(1) - 2 * points @ points.T
     count = len(points)
     order = np.argsort(squared, 1)[:, 1 : min(NEIGHBOURS, count - 1) + 1]
@@ -88,7 +87,7 @@ def spectral(points: Floats, most: int) -> NDArray[np.intp]:
     graph = np.maximum(graph, graph.T)
     root = 1 / np.sqrt(graph.sum(1))
     values, vectors = np.linalg.eigh(np.eye(count) - root[:, None] * graph * root)
-    clusters = 1 + int(np.argmax(np.diff(values[: most + 1])))
+    clusters = 2 + int(np.argmax(np.diff(values[1 : most + 1])))
     rows = vectors[:, :clusters]
     rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     return kmeans(rows, clusters)
@@ -140,10 +139,6 @@ def _described(evidence: Evidence, labels: NDArray[np.intp]) -> list[Cluster]:
             )
         )
     return sorted(found, key=lambda cluster: cluster.focus)
-
-
-def _groups(clusters: Sequence[Cluster]) -> str:
-    return f"{len(clusters)} group{'s' * (len(clusters) > 1)}"
 
 
 def _sentence(evidence: Evidence, cluster: Cluster) -> str:
