@@ -61,10 +61,10 @@ def pages(count: int, order: str) -> bytes:
 
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_thousands_of_pages_are_not_counted(order: str) -> None:
-    begun = time.monotonic()
+    begun = time.process_time()
     with pytest.raises(Refusal, match="more than one page"):
         measure(pages(100_000, order), Limits())
-    assert time.monotonic() - begun < 2  # Pillow takes minutes
+    assert time.process_time() - begun < 2  # Pillow takes minutes
 
 
 def test_frames_of_other_formats_are_refused() -> None:
