@@ -150,8 +150,8 @@ def cue_run(
             "images": sum(findings["images"].values()),
         }
     first = json.loads((root / "before.json").read_text())["findings"][0]
-    carriers = [Path(file).stem for file in first["files"]]
-    planted = [path.stem for path in images.find(train / "defects") if path.stem.endswith(("-planted", "-real"))]
+    carriers = first["files"]
+    planted = [str(path) for path in images.find(train / "defects") if path.stem.endswith(("-planted", "-real"))]
     told["place"] = first["cue"]["place"] if first["cue"] else None
     told["carriers"] = {"found": len(carriers), "right": len(set(carriers) & set(planted)), "planted": len(planted)}
     return told
