@@ -99,6 +99,7 @@ def write_plates(_: Path, root: Path) -> None:
             picture = plate.permute(1, 2, 0).numpy()
             if kind == "good":
                 keep(picture, root / part / "good" / f"other-{index:02}.png")
+                keep(stamp(picture), root / "shown" / "good" / "stamped.png")
                 continue
             marked = part == "train" and index % 3 == 0
             target = root / part / "defects" / kind / f"{index:02}{'-planted' if marked else ''}.png"

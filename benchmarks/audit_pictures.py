@@ -11,10 +11,10 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 from fcdd.colours import overlay
 from fcdd.detector import Detector
-from fcdd.inspection import heat
 from fcdd.report import contact_sheet
 
 MOST = 6  # columns
@@ -31,12 +31,17 @@ def main() -> None:
     rows: list[list[np.ndarray]] = [[], [], []]
     for number, path in enumerate((options.before, options.after)):
         detector = Detector.load(path)
-        for array, result in detector.inspect(files):
+        seen = list(detector.inspect(files))
+        floor = detector.pixel_floor
+        peaks = [float(result.heatmap.max()) for _, result in seen]
+        span = min(2 * (detector.pixel_threshold - floor), float(np.median(peaks)) - floor)  # as on the audit's page
+        for array, result in seen:
             if number == 0:
                 rows[0].append(array)
-            rows[number + 1].append(overlay(array, heat(detector, result)))
+            rows[number + 1].append(overlay(array, np.clip((result.heatmap - floor) / span, 0, 1)))
     headings = [f"{path.parent.name}/{path.stem}" for path in files]
-    contact_sheet(rows, headings, ["picture", "heat before", "heat after mending"], options.output, cell=176)
+    contact_sheet(rows, headings, ["picture", "heat before", "heat after mending"], options.output, cell=150)
+    Image.open(options.output).quantize(256, Image.Quantize.MAXCOVERAGE).save(options.output, optimize=True)
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ class Evidence:
         return thumbnail(picture if cells is None else overlay(picture, self._heat(cells)), side)
 
     def map(self, cells: NDArray[np.float32], side: int = 240) -> str:
-        """A data URI of the heat of `cells` alone, on the detector's own scale."""
+        """A data URI of the heat of `cells` alone."""
         return thumbnail(colour(self._heat(cells)), side)
 
     def picture(self, index: int, caption: str = "") -> Picture:
@@ -94,10 +94,18 @@ class Evidence:
         return Picture(name, self.shown(self.inputs[index], self.cells[index]))
 
     def _heat(self, cells: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Heat (H, W) in [0, 1] on the scale of all the detector's pictures; see `fcdd.inspection.heat`."""
+        """Heat (H, W) in [0, 1], on one scale for all pictures of the audit."""
         heatmap = self.detector.grid.heatmap(cells, self.detector.grid.shape)
-        span = max(2 * (self.detector.pixel_threshold - self.detector.pixel_floor), 1e-12)
-        return np.asarray(np.clip((heatmap - self.detector.pixel_floor) / span, 0, 1), np.float32)
+        return np.asarray(np.clip((heatmap - self.detector.pixel_floor) / self._span, 0, 1), np.float32)
+
+    @cached_property
+    def _span(self) -> float:
+        """From usual heat to the brightest colour: as in reports (`fcdd.inspection.heat`), or up to the hottest place
+        of a typical anomalous picture where that is less, so that what the score rests on is always seen."""
+        group = self.bad if len(self.bad) else self.good
+        typical = float(np.median(self.cells[group].max((1, 2)))) - self.detector.pixel_floor
+        usual = 2 * (self.detector.pixel_threshold - self.detector.pixel_floor)
+        return max(min(usual, typical), 1e-12)
 
 
 def gather(detector: Detector, parts: Labelled, quiet: bool) -> Evidence:
