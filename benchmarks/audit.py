@@ -204,16 +204,13 @@ def write_table(told: dict[str, dict[str, Any]], path: Path) -> None:
             lines.append(
                 f"| {name} | {severity}: {title} | {carriers['found']}, of them {carriers['right']} of "
                 f"{carriers['planted']} | {one['shift']:.3f} → {other['shift']:.3f} | "
-                f"{1 - other['shift'] / one['shift']:.0%} | {one['auroc']:.4f} → {other['auroc']:.4f} |"
+                f"{1 - abs(other['shift'] / one['shift']):.0%} | {one['auroc']:.4f} → {other['auroc']:.4f} |"
             )
-    lines += ["", "| set without a cue | images | high | medium | low | seconds |", "|---|---|---|---|---|---|"]
+    lines += ["", "| set without a cue | images | high | medium | low |", "|---|---|---|---|---|"]
     for name, run in sorted(told.items()):
         if "counts" in run:
             counts = run["counts"]
-            lines.append(
-                f"| {name} | {run['images']} | {counts['high']} | {counts['medium']} | {counts['low']} | "
-                f"{run['seconds']:.0f} |"
-            )
+            lines.append(f"| {name} | {run['images']} | {counts['high']} | {counts['medium']} | {counts['low']} |")
     path.write_text("\n".join(lines) + "\n")
 
 
