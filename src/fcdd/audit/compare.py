@@ -45,7 +45,7 @@ class Comparison:
     @property
     def reduction(self) -> float:
         """The share of the score shift that is gone; each shift is measured in its own detector's score."""
-        return 1 - self.after.shift / self.before.shift if self.before.shift else 0.0
+        return 1 - abs(self.after.shift / self.before.shift) if self.before.shift else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "reduction": self.reduction, "auroc_change": self.after.auroc - self.before.auroc}
