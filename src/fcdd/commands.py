@@ -57,7 +57,7 @@ def train(
     from fcdd.detector import Detector
 
     page = output.with_suffix(".html")
-    _refuse([output, page], overwrite)
+    refuse_existing([output, page], overwrite)
     begun = time.monotonic()
     found = folder.read_folder(good, defects, masks, skip_bad=options.skip_bad)
     known = cues.read(options.neutralise) if options.neutralise else []
@@ -115,7 +115,7 @@ def evaluate(
     model: Path, root: Path, page: Path, overwrite: bool, skip_bad: bool, quiet: bool, threads: int = 0
 ) -> dict[str, Any]:
     """Figures of a saved model on labelled images, and the page that shows them."""
-    _refuse([page], overwrite)
+    refuse_existing([page], overwrite)
     detector = opened(model, threads)
     pictures = folder.read_test(root, skip_bad=skip_bad)
     evaluation, items, pixel = inspection.evaluate(detector, pictures, quiet)
@@ -131,7 +131,7 @@ def predict(
     model: Path, inputs: Path, output: Path, overwrite: bool, skip_bad: bool, quiet: bool, threads: int = 0
 ) -> dict[str, Any]:
     """Verdicts of all images of a folder, or of one image, as files in `output`."""
-    _refuse([output], overwrite)
+    refuse_existing([output], overwrite)
     detector = opened(model, threads)
     paths, skipped = _usable(inputs, skip_bad)
     root = inputs if inputs.is_dir() else inputs.parent
@@ -174,7 +174,7 @@ def calibrate(
 ) -> dict[str, Any]:
     """Calibrate a saved model anew on good images it has not seen, without training."""
     if output != model:
-        _refuse([output], overwrite)
+        refuse_existing([output], overwrite)
     detector = opened(model, threads)
     paths, _ = _usable(good, skip_bad=False)
     detector.calibrate(paths, level, quiet=quiet)
@@ -283,7 +283,8 @@ def _usable(inputs: Path, skip_bad: bool) -> tuple[list[Path], list[str]]:
     return usable, [str(error) for error in bad]
 
 
-def _refuse(outputs: Sequence[Path], overwrite: bool) -> None:
+def refuse_existing(outputs: Sequence[Path], overwrite: bool) -> None:
+    """DataError where one of `outputs` is there already and may not be replaced."""
     existing = [str(path) for path in outputs if path.exists()]
     if existing and not overwrite:
         raise DataError(f"{', '.join(existing)} exists; choose another -o, or pass --overwrite")

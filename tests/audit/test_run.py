@@ -7,24 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from fcdd import metrics
 from fcdd.audit.cues import stamp
 from fcdd.audit.run import read_parts
-from fcdd.cli import app
 from fcdd.data import cues
 from fcdd.detector import Detector
 from fcdd.errors import DataError
 
+from ..invoke import fcdd
 from .conftest import CORNER, SMALL, Case
-
-
-def fcdd(*arguments: object) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.fixture(scope="module")

@@ -6,19 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from fcdd.cli import app
 from fcdd.runtime import Runtime
 
 from ..conftest import Deployed
-
-
-def fcdd(*arguments: object) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
+from ..invoke import fcdd
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -21,29 +19,13 @@ from fcdd.experiments.model import PaperModel
 from fcdd.experiments.run import Job, _identity, open_corpus, open_split, starts_from_weights
 
 from ..toy import stripes
+from . import layouts
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Fashion-MNIST of stripes: class 1 is horizontal, class 0 vertical; and a folder of noise as exposure."""
-    folder = tmp_path_factory.mktemp("data")
-    for part, count in (("train", 80), ("t10k", 30)):
-        pictures = torch.cat([stripes(count, False, len(part)), stripes(count, True, len(part) + 1)])
-        labels = bytes([1] * count + [0] * count)
-        header = struct.pack(">IIII", 2051, len(pictures), 28, 28)
-        _write(folder / f"{part}-images-idx3-ubyte.gz", header + pictures.numpy().tobytes())
-        _write(folder / f"{part}-labels-idx1-ubyte.gz", struct.pack(">II", 2049, len(labels)) + labels)
-    (folder / "aux").mkdir()
-    for index, picture in enumerate(stripes(12, True, 77)):
-        Image.fromarray(picture[0].numpy()).save(folder / "aux" / f"{index}.png")
-        noise = np.random.default_rng(index).integers(0, 256, (28, 28), dtype=np.uint8)
-        Image.fromarray(noise).save(folder / "aux" / f"noise{index}.png")
-    return folder
-
-
-def _write(path: Path, content: bytes) -> None:
-    with gzip.open(path, "wb") as file:
-        file.write(content)
+    return layouts.fashion_mnist(tmp_path_factory.mktemp("data"), train=80, test=30)
 
 
 def run(root: Path, *arguments: str) -> tuple[int, str, str]:

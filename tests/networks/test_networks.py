@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -119,3 +120,18 @@ def test_all_stages_frozen_leave_norm_and_head_to_learn() -> None:
     assert {name.split(".")[0] for name, p in network.named_parameters() if p.requires_grad} == {"norm", "head"}
     with pytest.raises(ValueError, match="4 stages"):
         network.freeze(5)
+
+
+class Malice:
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, (f"touch {self.target}",)
+
+
+def test_a_malicious_weights_file_runs_nothing(tmp_path: Path) -> None:
+    torch.save({"features.0.weight": Malice(tmp_path / "touched")}, tmp_path / "harm.pth")
+    with pytest.raises(ModelError, match=r"harm\.pth"):
+        load_weights(build("vgg11"), "vgg11", tmp_path / "harm.pth")
+    assert not (tmp_path / "touched").exists()

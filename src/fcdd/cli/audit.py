@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fcdd.cli.common import SOMETHING_WRONG, Json, Threads, app, reported, set_threads, tell
+from fcdd.cli.common import SOMETHING_WRONG, Json, SkipBad, Threads, app, reported, set_threads, tell
 from fcdd.errors import FcddError
 
 
@@ -23,7 +23,7 @@ def audit(
     compare: Annotated[bool, typer.Option("--compare", help="Compare two audits, before and after mending.")] = False,
     clean: Annotated[Path | None, typer.Option(help="With --compare: labelled images that carry no cue.")] = None,
     fail_on: Annotated[str | None, typer.Option(help="high, medium or low: exit with 1 where there is one.")] = None,
-    skip_bad: Annotated[bool, typer.Option(help="Leave out files that cannot be read.")] = False,
+    skip_bad: SkipBad = False,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing page.")] = False,
     threads: Threads = 0,
     json_: Json = False,
@@ -33,9 +33,9 @@ def audit(
         if fail_on not in (None, "high", "medium", "low"):
             raise FcddError(f"--fail-on {fail_on}: must be high, medium or low")
         outputs = [output] if compare else [output, output.with_suffix(".json")]
-        existing = [str(path) for path in outputs if path.exists()]
-        if existing and not overwrite:
-            raise FcddError(f"{', '.join(existing)} exists; choose another -o, or pass --overwrite")
+        from fcdd import commands
+
+        commands.refuse_existing(outputs, overwrite)
         set_threads(threads)
         if compare:
             _compare(model, parts, clean, output, skip_bad, json_)

@@ -28,6 +28,7 @@ BAD_INPUT = 2
 STOPPED = 130
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+SkipBad = Annotated[bool, typer.Option(help="Leave out files that cannot be read.")]
 Threads = Annotated[int, typer.Option(help="CPU threads; 0 takes all cores.")]
 
 

@@ -26,10 +26,9 @@ def export(
         target = output or model.with_suffix(".onnx")
         if target.suffix != ".onnx":
             raise DataError(f"{target}: name it .onnx, by which the other commands know it")
-        if target.exists() and not overwrite:
-            raise DataError(f"{target} exists; choose another -o, or pass --overwrite")
-        set_threads(threads)
         from fcdd import commands
 
+        commands.refuse_existing([target], overwrite)
+        set_threads(threads)
         told = commands.export(model, target, images, precision, quiet=json_)
         tell(told, json_, told["sentence"], f"model     {told['model']}   ({told['megabytes']:.1f} MB)")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fcdd.cli.common import SOMETHING_WRONG, Json, Threads, app, figure_lines, reported, set_threads, tell
+from fcdd.cli.common import SOMETHING_WRONG, Json, SkipBad, Threads, app, figure_lines, reported, set_threads, tell
 from fcdd.errors import FcddError
 
 
@@ -54,7 +54,7 @@ def train(
     seed: int = 0,
     trunk: Annotated[str, typer.Option(help="efficientnet-lite0, vgg11 or vgg16.")] = "efficientnet-lite0",
     weights: Annotated[Path | None, typer.Option(help="File of the trunk's ImageNet weights; vgg needs one.")] = None,
-    skip_bad: Annotated[bool, typer.Option(help="Leave out files that cannot be read.")] = False,
+    skip_bad: SkipBad = False,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing model and report.")] = False,
     threads: Threads = 0,
     json_: Json = False,
@@ -87,7 +87,7 @@ def predict(
     inputs: Annotated[Path, typer.Argument(help="An image, a folder of images, or with --on a manifest.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for scores and overlays.")] = Path("results"),
     fail_on: Annotated[str | None, typer.Option(help="ng or review: exit with 1 where there is one.")] = None,
-    skip_bad: Annotated[bool, typer.Option(help="Leave out files that cannot be read.")] = False,
+    skip_bad: SkipBad = False,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing folder.")] = False,
     on: Annotated[str, typer.Option(help="local, ray, or ray:ADDRESS of a cluster, for large collections.")] = "local",
     format_: Annotated[str, typer.Option("--format", help="With --on ray: parquet or jsonl.")] = "parquet",
@@ -132,7 +132,7 @@ def evaluate(
     model: Annotated[Path, typer.Argument(help="A model file of `fcdd train` or `fcdd export`.")],
     test: Annotated[Path, typer.Argument(help="MVTec layout, or good/ and defects/ (and masks/).")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The page to write.")] = None,
-    skip_bad: Annotated[bool, typer.Option(help="Leave out files that cannot be read.")] = False,
+    skip_bad: SkipBad = False,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing page.")] = False,
     threads: Threads = 0,
     json_: Json = False,
