@@ -10,29 +10,42 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from fcdd import images
 from fcdd.data import folder
 from fcdd.detector import Detector
 from fcdd.errors import ModelError
 from fcdd.export import export
-from fcdd.judge import Judge
 from fcdd.runtime import Runtime
 
-COLD = (
-    "import time; begun = time.perf_counter(); from fcdd.{module} import {name}; {name}{load}({model!r})"
-    ".predict({image!r}); print(time.perf_counter() - begun)"
-)
+# Each measurement has a process of its own: models that take turns in one push each other out of the caches, and the
+# waiting threads of one take the cores from the other.
+LOADED = {
+    "torch": "import torch; torch.set_num_threads({threads}); from fcdd.detector import Detector; "
+    "judge = Detector.load({model!r})",
+    "onnxruntime": "from fcdd.runtime import Runtime; judge = Runtime({model!r}, threads={threads})",
+    "openvino": "from fcdd.runtime import Runtime; judge = Runtime({model!r}, threads={threads}, backend='openvino')",
+}
+COLD = "import time; begun = time.perf_counter(); {load}; judge.predict({image!r}); print(time.perf_counter() - begun)"
+WARM = """{load}
+import statistics, time
+content, taken = open({image!r}, "rb").read(), []
+for _ in range({repeats}):
+    begun = time.perf_counter()
+    judge.predict(content)
+    taken.append(1000 * (time.perf_counter() - begun))
+print(statistics.median(taken[5:]))
+"""
+ROUNDS = 5
 REPEATS = 30
 
 
@@ -69,34 +82,11 @@ def job(root: Path, models: Path) -> dict[str, Any]:
     return told
 
 
-def cold(model: Path, picture: Path) -> float:
-    """Seconds from the start of the import to the first answer, in a new process; the best of three."""
-    torch_model = model.suffix == ".safetensors"
-    code = COLD.format(
-        module="detector" if torch_model else "runtime",
-        name="Detector" if torch_model else "Runtime",
-        load=".load" if torch_model else "",
-        model=str(model),
-        image=str(picture),
-    )
-    runs = (subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(3))
-    return min(float(run.stdout) for run in runs)
-
-
-def one_image(judges: dict[str, Judge], picture: Path) -> dict[str, float]:
-    """Median milliseconds from the encoded file to the result; the models take turns, so that all see the same load."""
-    content = picture.read_bytes()
-    taken: dict[str, list[float]] = {name: [] for name in judges}
-    for _ in range(REPEATS):
-        for name, judge in judges.items():
-            taken[name].append(_milliseconds(lambda judge=judge: judge.predict(content)))  # type: ignore[misc]
-    return {name: statistics.median(values[3:]) for name, values in taken.items()}
-
-
-def _milliseconds(work: Callable[[], object]) -> float:
-    begun = time.perf_counter()
-    work()
-    return 1000 * (time.perf_counter() - begun)
+def measured(code: str, backend: str, model: Path, picture: Path, threads: int) -> float:
+    """What `code` prints of `backend` in a new process."""
+    load = LOADED[backend].format(model=str(model), threads=threads)
+    code = code.format(load=load, image=str(picture), repeats=REPEATS)
+    return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
 
 
 def timings(models: Path, name: str, good: Path) -> dict[str, Any]:
@@ -112,15 +102,21 @@ def timings(models: Path, name: str, good: Path) -> dict[str, Any]:
         Detector().fit(paths).save(trained)
     detector = Detector.load(trained)
     export(detector, exported, paths)
-    threads = torch.get_num_threads()
-    judges: dict[str, Judge] = {"torch": detector, "onnxruntime": Runtime(exported, threads=threads)}
+    models_of = {"torch": trained, "onnxruntime": exported}
     if importlib.util.find_spec("openvino"):
-        judges["openvino"] = Runtime(exported, threads=threads, backend="openvino")
+        models_of["openvino"] = exported
+    threads = sorted({1, os.cpu_count() or 1})
+    taken: dict[str, dict[int, list[float]]] = {name: {count: [] for count in threads} for name in models_of}
+    starts: dict[str, list[float]] = {name: [] for name in models_of}
+    for _ in range(ROUNDS):  # the models take turns, so that all see the same load
+        for name, model in models_of.items():
+            starts[name].append(measured(COLD, name, model, paths[0], threads[-1]))
+            for count in threads:
+                taken[name][count].append(measured(WARM, name, model, paths[0], count))
     return {
         "threads": threads,
-        "input": detector.grid.shape,
-        "cold": {"torch": cold(trained, paths[0]), "onnxruntime": cold(exported, paths[0])},
-        "image": one_image(judges, paths[0]),
+        "cold": {name: min(values) for name, values in starts.items()},
+        "image": {name: [statistics.median(v) for v in by.values()] for name, by in taken.items()},
     }
 
 
@@ -167,17 +163,21 @@ def page(results: Sequence[dict[str, Any]], times: dict[str, Any]) -> str:
         "",
         "## Time",
         "",
-        f"{times['threads']} threads; a PNG of 256 × 256, network input {times['input'][1]} × {times['input'][0]}; the",
-        f"models take turns, the median of {REPEATS} is shown. Cold start: from the import to the first answer in a",
-        "new process, the best of three.",
+        "From the encoded PNG of 256 × 256 to the result. Every measurement is a process of its own, the models take",
+        f"turns, the median of {ROUNDS} rounds of {REPEATS} images is shown. Against torch: the faster of either.",
+        "Cold start: from the import to the first answer, the best round.",
         "",
-        "| | one image, ms | against torch | cold start, s |",
-        "|---|---|---|---|",
+        "| | "
+        + " | ".join(f"{count} thread{'s'[: count - 1]}, ms" for count in times["threads"])
+        + " | against torch | cold start, s |",
+        "|---|" + "---|" * len(times["threads"]) + "---|---|",
     ]
-    for name, value in image.items():
+    best = {name: min(values) for name, values in image.items()}
+    for name, values in image.items():
         lines.append(
-            f"| {name} | {value:.1f} | {image['torch'] / value:.2f} × | "
-            + (f"{start[name]:.2f} |" if name in start else "|")
+            f"| {name} | "
+            + " | ".join(f"{value:.1f}" for value in values)
+            + f" | {best['torch'] / best[name]:.2f} × | {start[name]:.2f} |"
         )
     return "\n".join(lines) + "\n"
 

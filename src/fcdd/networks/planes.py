@@ -49,7 +49,7 @@ class Planes(nn.Module):
         squared = torch.addmm(self.centres.square().sum(1), x, self.centres.T, alpha=-2) + x.square().sum(
             1, keepdim=True
         )
-        explained = torch.addmm(-offsets, x, self.directions.T).square().view(x.shape[0], count, -1).sum(-1)
+        explained = torch.addmm(-offsets, x, self.directions.T).view(x.shape[0], count, -1).square().sum(-1)
         return (self.weights * (squared - explained)).amin(1).clamp_min(0)
 
     def fit(self, x: Tensor, generator: Generator) -> None:
