@@ -12,6 +12,7 @@ import argparse
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from PIL import Image, ImageDraw, ImageFont
 from fcdd import audit, commands, images, metrics
 from fcdd.data import folder, surface, voc
 from fcdd.detector import Detector
+from fcdd.settings import Architecture
 
 Pixels = NDArray[np.uint8]
 SEEDS = 10
@@ -128,30 +130,49 @@ def audited(model: Path, parts: Path, page: Path) -> dict[str, Any]:
     return told
 
 
-def cue_run(
-    name: str, write: Callable[[Path, Path], None], mark: Callable[[Pixels], Pixels], data: Path, runs: Path
-) -> dict[str, Any]:
-    """Train with the cue, audit, mend, audit again; what the known mark does before and after."""
-    root = runs / name
+@dataclass(frozen=True)
+class Case:
+    """Pictures with a planted mark, and how a detector is trained on them."""
+
+    write: Callable[[Path, Path], None]
+    mark: Callable[[Pixels], Pixels]
+    trunk: str = Architecture.trunk
+    whole: bool = False
+
+
+CASES = {
+    "horses": Case(write_horses, watermark),
+    "horses-deep": Case(write_horses, watermark, "efficientnet-lite0-deep"),
+    "horses-deep-whole": Case(write_horses, watermark, "efficientnet-lite0-deep", whole=True),
+    "bottle": Case(write_bottles, stamp),
+    "stamped-plates": Case(write_plates, stamp),
+}
+
+
+def cue_run(name: str, data: Path, runs: Path) -> dict[str, Any]:
+    """Train with the cue, audit, mend by what was found, audit again; what the known mark does before and after."""
+    case, root = CASES[name], runs / name
     if not (root / "parts" / "test").exists():
         shutil.rmtree(root / "parts.part", ignore_errors=True)
-        write(data, root / "parts.part")
+        case.write(data, root / "parts.part")
         (root / "parts.part").rename(root / "parts")
-    train, told = root / "parts" / "train", {}
+    train, told = root / "parts" / "train", dict[str, Any]()
     for when in ("before", "after"):
-        model = root / f"{when}.safetensors"
+        model, earlier = root / f"{when}.safetensors", None if when == "before" else root / "before.json"
         if not model.exists():
-            options = commands.TrainOptions(neutralise=None if when == "before" else root / "before.json")
+            options = commands.TrainOptions(trunk=case.trunk, whole=case.whole, neutralise=earlier)
             commands.train(train / "good", train / "defects", None, model, options, overwrite=True)
         findings = audited(model, train, root / f"{when}.html")
         told[when] = {
-            **mark_effect(model, root / "parts" / "test", mark),
+            **mark_effect(model, root / "parts" / "test", case.mark),
             "findings": [(f["severity"], f["title"]) for f in findings["findings"]],
             "seconds": findings["seconds"],
             "images": sum(findings["images"].values()),
         }
+        if all(f["cue"] is None for f in findings["findings"]):
+            break  # nothing to mend, or mended
     first = json.loads((root / "before.json").read_text())["findings"][0]
-    carriers = first["files"]
+    carriers = first["files"] if first["cue"] else []
     planted = [str(path) for path in images.find(train / "defects") if path.stem.endswith(("-planted", "-real"))]
     told["place"] = first["cue"]["place"] if first["cue"] else None
     told["carriers"] = {"found": len(carriers), "right": len(set(carriers) & set(planted)), "planted": len(planted)}
@@ -186,26 +207,34 @@ def seed_run(seed: int, runs: Path) -> dict[str, Any]:
     return {"counts": findings["counts"], "seconds": findings["seconds"], "images": sum(findings["images"].values())}
 
 
+def _row(name: str, one: dict[str, Any], other: dict[str, Any] | None, carriers: dict[str, int]) -> str:
+    severity, title = one["findings"][0]
+    begun = (
+        f"| {name} | {severity}: {title} | {carriers['found']}, of them {carriers['right']} of {carriers['planted']} | "
+        f"{one['gap']:.2f} | {one['shift']:.3f}"
+    )
+    if other is None:
+        return f"{begun}, nothing to mend | | {one['auroc']:.4f} |"
+    less = f"{1 - abs(other['shift'] / one['shift']):.0%}"
+    return f"{begun} → {other['shift']:.3f} | {less} | {one['auroc']:.4f} → {other['auroc']:.4f} |"
+
+
 def write_table(told: dict[str, dict[str, Any]], path: Path) -> None:
     """Markdown from the figures of all runs there are."""
     lines = [
         "# The Clever Hans audit where the cue is known",
         "",
         "Made by `python benchmarks/audit.py --data …`. *Shift*: what the planted mark itself, which neither audit nor",
-        "mending is told of, adds to the score of clean good test pictures. *AUROC*: on the clean test pictures.",
+        "mending is told of, adds to the score of clean good test pictures. *Gap*: between the median scores of clean",
+        "good and anomalous test pictures, before mending. *AUROC*: on the clean test pictures.",
         "",
-        "| set | first finding | carriers, of those planted | shift before → after | less by | AUROC before → after |",
-        "|---|---|---|---|---|---|",
+        "| set | first finding | carriers, of those planted | gap | shift before → after | less by | "
+        "AUROC before → after |",
+        "|---|---|---|---|---|---|---|",
     ]
     for name, run in told.items():
         if "before" in run:
-            one, other, carriers = run["before"], run["after"], run["carriers"]
-            severity, title = one["findings"][0]
-            lines.append(
-                f"| {name} | {severity}: {title} | {carriers['found']}, of them {carriers['right']} of "
-                f"{carriers['planted']} | {one['shift']:.3f} → {other['shift']:.3f} | "
-                f"{1 - abs(other['shift'] / one['shift']):.0%} | {one['auroc']:.4f} → {other['auroc']:.4f} |"
-            )
+            lines.append(_row(name, run["before"], run.get("after"), run["carriers"]))
     lines += ["", "| set without a cue | images | high | medium | low |", "|---|---|---|---|---|"]
     for name, run in sorted(told.items()):
         if "counts" in run:
@@ -219,20 +248,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder with VOCdevkit and mvtec")
     parser.add_argument("--runs", type=Path, default=Path("runs/audit"))
     parser.add_argument("--output", type=Path, default=Path("docs/results/audit.md"))
-    cue_runs = {
-        "horses": (write_horses, watermark),
-        "bottle": (write_bottles, stamp),
-        "stamped-plates": (write_plates, stamp),
-    }
-    names = [*cue_runs, "carpet", *(f"plates-{seed}" for seed in range(SEEDS))]
+    names = [*CASES, "carpet", *(f"plates-{seed}" for seed in range(SEEDS))]
     parser.add_argument("--only", nargs="*", choices=names, default=names)
     options = parser.parse_args()
     options.runs.mkdir(parents=True, exist_ok=True)
     for name in options.only:
         path = options.runs / f"{name}.json"
         if not path.exists():
-            if name in cue_runs:
-                told = cue_run(name, *cue_runs[name], options.data, options.runs)
+            if name in CASES:
+                told = cue_run(name, options.data, options.runs)
             elif name == "carpet":
                 told = carpet_run(options.data, options.runs)
             else:

@@ -49,7 +49,7 @@ def test_cells_come_from_the_mask_and_from_around_it(description: Description) -
     assert cells.weight.sum().item() == pytest.approx(1)
     assert len(cells.anomalous) == len(cells.weight) > 10
     with torch.no_grad():
-        bad, good = description.planes(cells.anomalous), description.planes(cells.nominal)
+        bad, good = description.planes(cells.anomalous[:, 0]), description.planes(cells.nominal)
     assert bad.median() > 1.5 * good.median()
     right = everywhere.clone().view(8, 8)
     right[:, :4] = False
@@ -59,7 +59,7 @@ def test_cells_come_from_the_mask_and_from_around_it(description: Description) -
 def test_a_defect_without_mask_lends_its_strangest_cells(description: Description) -> None:
     cells = gathered(description, None, torch.ones(64, dtype=torch.bool))
     with torch.no_grad():
-        assert description.planes(cells.anomalous).median() > description.planes(cells.nominal).median()
+        assert description.planes(cells.anomalous[:, 0]).median() > description.planes(cells.nominal).median()
 
 
 def test_the_place_of_a_cue_is_never_learnt_as_anomalous(description: Description) -> None:
@@ -69,8 +69,38 @@ def test_the_place_of_a_cue_is_never_learnt_as_anomalous(description: Descriptio
         description, [part(99, scratch=True)], [None], (SIDE, SIDE), torch.ones(64, dtype=torch.bool), 0, [cue]
     )
     with torch.no_grad():
-        before, after = description.planes(plain.anomalous), description.planes(mended.anomalous)
+        before, after = (description.planes(cells.anomalous[:, 0]) for cells in (plain, mended))
     assert after.median() < before.median()
+
+
+def test_whole_pictures_are_learnt_by_their_mean(description: Description) -> None:
+    """Cells of another thing are told from good ones though no single one of them is strange enough to stand out."""
+    everywhere = torch.ones(64, dtype=torch.bool)
+    smooth = [np.full((SIDE, SIDE, 3), level, np.uint8) for level in (110, 120, 130)]
+    bags = defects.gather(description, smooth, [None] * 3, (SIDE, SIDE), everywhere, 0, whole=True)
+    assert bags.anomalous.shape == (3 * defects.VIEWS, defects.BAG, description.trunk.channels)
+    assert bags.weight.sum().item() == pytest.approx(3)
+    assert len(bags.nominal) == 0
+    nominal = gathered(description, MASK, everywhere).nominal
+    defects.train_head(description, nominal, bags, seed=0)
+    assert description.head is not None
+    with torch.no_grad():
+        good, bad = (pseudo_huber(description.head(z)) for z in (nominal, bags.anomalous.flatten(0, 1)))
+    assert bad.median() > 3 * good.median()
+
+
+def test_bags_leave_out_the_place_of_a_cue(description: Description) -> None:
+    """The upper half is striped, the lower plain: with a cue above, bags hold plain cells alone."""
+    picture = part(5)
+    picture[:32:4] = 255
+    cue = Cue((0.0, 0.0, 1.0, 0.6), (picture[:38],))
+    everywhere = torch.ones(64, dtype=torch.bool)
+    strangeness = []
+    for cues in ([], [cue]):
+        bags = defects.gather(description, [picture], [None], (SIDE, SIDE), everywhere, 0, cues, whole=True)
+        with torch.no_grad():
+            strangeness.append(description.planes(bags.anomalous[0]).max().item())
+    assert strangeness[1] < 0.5 * strangeness[0]
 
 
 def test_the_head_tells_defects_from_good_cells_and_repeats(description: Description) -> None:
@@ -80,7 +110,7 @@ def test_the_head_tells_defects_from_good_cells_and_repeats(description: Descrip
     for _ in range(2):
         defects.train_head(description, cells.nominal, cells, seed=0)
         with torch.no_grad():
-            ends.append([pseudo_huber(description.head(z)) for z in (cells.anomalous, cells.nominal)])
+            ends.append([pseudo_huber(description.head(z)) for z in (cells.anomalous[:, 0], cells.nominal)])
     bad, good = ends[0]
     assert bad.median() > 3 * good.median()
     assert torch.equal(bad, ends[1][0])

@@ -118,6 +118,8 @@ def test_labelled_defects_teach_what_to_look_for(detector: Detector, plates: Pat
     assert by_folders.card["defects"] == 3
     with pytest.raises(DataError, match="2 defects and 1 masks"):
         Detector(SMALL).fit(plates / "train" / "good", scratches[:2], masks[:1])
+    with pytest.raises(DataError, match="no masks"):
+        Detector(SMALL).fit(plates / "train" / "good", scratches[:2], masks[:2], whole=True)
 
 
 def test_it_promises_only_what_its_images_support(plates: Path) -> None:

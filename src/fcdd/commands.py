@@ -40,6 +40,7 @@ class TrainOptions:
     trunk: str = Architecture.trunk
     weights: Path | None = None
     skip_bad: bool = False
+    whole: bool = False  # the labelled pictures show other things than the part, not defects on it
     neutralise: Path | None = None  # findings of an audit, whose cues are to tell nothing
 
 
@@ -65,7 +66,7 @@ def train(
     detector = Detector(settings, seed=options.seed, roi=cues.outside(known, _region(options)), weights=options.weights)
     work = output.with_name(f".{output.name}.work")
     pasted = [cue for cue in known if cue.mend == cues.PASTE]
-    detector.fit(found.good, found.defects, found.masks, cues=pasted, work=work, quiet=quiet)
+    detector.fit(found.good, found.defects, found.masks, whole=options.whole, cues=pasted, work=work, quiet=quiet)
     detector.save(output)
     shutil.rmtree(work, ignore_errors=True)
     held = [found.good[i] for i in detector.held_out(len(found.good))]

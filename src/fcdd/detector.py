@@ -64,16 +64,20 @@ class Detector(Judge):
         defects: Path | str | Sequence[Picture] | None = None,
         masks: Path | str | Sequence[Mask] | None = None,
         *,
+        whole: bool = False,
         cues: Sequence[Cue] = (),
         work: Path | None = None,
         quiet: bool = True,
     ) -> Detector:
         """Learn from good pictures and, where there are some, from labelled defects and their masks.
 
-        Each is a folder (masks are then found by name) or a sequence of files and arrays; a mask may be None. `cues`
-        are put into pictures of both classes, so that they tell nothing. `work`, a folder, lets a killed fit go on.
+        Each is a folder (masks are then found by name) or a sequence of files and arrays; a mask may be None. `whole`
+        says that the labelled pictures show other things than the part, not defects on it. `cues` are put into
+        pictures of both classes, so that they tell nothing. `work`, a folder, lets a killed fit go on.
         """
         pictures, labelled, known = _collected(good, defects, masks)
+        if whole and (not labelled or any(mask is not None for mask in known)):
+            raise DataError("whole pictures as anomalies need labelled pictures, and no masks: those show defects")
         if len(pictures) < FEWEST_GOOD:
             raise DataError(f"{len(pictures)} good images: at least {FEWEST_GOOD} are needed. Add good images.")
         held = self.held_out(len(pictures))
@@ -83,7 +87,7 @@ class Detector(Judge):
             architecture = replace(self.settings.architecture, dimensions=HEAD_DIMENSIONS)
             self.settings = replace(self.settings, architecture=architecture)
         self._begin(self._shape(pictures))
-        self.card = _card(pictures, kept, labelled)
+        self.card = _card(pictures, kept, labelled) | {"whole": whole}
         training: Source = Inputs([pictures[i] for i in kept], self.grid.shape)
         if cues:
             self.card["neutralised"] = [hashlib.sha256(repr(cue.to_dict()).encode()).hexdigest()[:16] for cue in cues]
@@ -95,7 +99,7 @@ class Detector(Judge):
         )
         self.description.fit(vectors, generator_of(self.seed, "planes"))
         if labelled:
-            self._learn(labelled, known, cues, vectors, quiet)
+            self._learn(labelled, known, whole, cues, vectors, quiet)
         self._calibrate([pictures[i] for i in held], levels, quiet)
         return self
 
@@ -127,17 +131,18 @@ class Detector(Judge):
         self,
         defects: Sequence[Picture],
         masks: Sequence[Mask],
+        whole: bool,
         cues: Sequence[Cue],
         vectors: torch.Tensor,
         quiet: bool,
     ) -> None:
-        """Train the head on labelled defects; `vectors` are the bank's."""
+        """Train the head on labelled defects, or on whole anomalous pictures; `vectors` are the bank's."""
         description = self.description
         truths = [m if m is None or isinstance(m, np.ndarray) else images.load_mask(m) for m in masks]
         # The planes alone say what is strange where a defect has no mask: the head has learnt nothing yet.
         head, description.head = description.head, None
         inside = torch.from_numpy(self.inside.ravel())
-        cells = gather_defects(description, defects, truths, self.grid.shape, inside, self.seed, cues, quiet)
+        cells = gather_defects(description, defects, truths, self.grid.shape, inside, self.seed, cues, whole, quiet)
         description.head = head
         train_head(description, description.whiten(vectors[::2]), cells, self.seed)
 

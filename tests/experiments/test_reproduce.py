@@ -107,7 +107,9 @@ def test_the_authors_protocol_runs_and_is_stated(root: Path, out: Path) -> None:
 
 def test_oe_source_and_oe_size(root: Path, out: Path) -> None:
     small = {"batch": 8}
-    report, _ = reproduced("oe-source", options_of(root, out, overrides=small, classes=("trouser",)))
+    report, files = reproduced("oe-source", options_of(root, out, overrides=small, classes=("trouser",)))
+    assert "Changed from the recipe: batch = 8." in files[0].read_text()
+    assert "Shortened: the learning rate falls to zero over the last 50% of the training." in files[0].read_text()
     cifar100, emnist = report.tables[0].rows["trouser"]
     assert cifar100.published is not None
     assert emnist.published is None

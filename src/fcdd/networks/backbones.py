@@ -39,7 +39,10 @@ class Conv(nn.Module):
         return out
 
     def padded(self, x: Tensor) -> Tensor:
-        return F.pad(x, self.pad, mode="reflect") if any(self.pad) else x
+        if not any(self.pad):
+            return x
+        # A map of two cells has nothing that three could reflect.
+        return F.pad(x, self.pad, mode="reflect" if min(x.shape[2:]) > max(self.pad) else "replicate")
 
     def through(self, field: Field) -> Field:
         return field.through(self.conv.kernel_size[0], self.conv.stride[0], self.pad[0])
@@ -90,7 +93,7 @@ class LiteTrunk(nn.Module):
     # Left padding of the stem and of the stages' first (strided) blocks: centres at 1, 3, 3, 11 after each stride.
     STEM_BEFORE, STRIDE_BEFORE = 0, {1: 0, 2: 2, 3: 0}
 
-    def __init__(self, taps: tuple[int, ...] = (2, 4, 7, 10)) -> None:
+    def __init__(self, taps: tuple[int, ...]) -> None:
         super().__init__()
         self.taps = taps
         self.stem = Conv(3, 32, 3, stride=2, before=self.STEM_BEFORE)
@@ -175,14 +178,18 @@ class VggTrunk(nn.Module):
 
 
 Trunk = LiteTrunk | VggTrunk
-TRUNKS = ("efficientnet-lite0", "vgg11", "vgg16")
+LITE_TAPS = {
+    "efficientnet-lite0": (2, 4, 7, 10),  # what surfaces look like
+    "efficientnet-lite0-deep": (2, 4, 7, 10, 15),  # and what things are
+}
+TRUNKS = (*LITE_TAPS, "vgg11", "vgg16")
 
 
 def trunk(name: str) -> Trunk:
     """A trunk by name, with random weights until its `load`."""
     if name not in TRUNKS:
         raise ModelError(f"no trunk {name!r}; there are {', '.join(TRUNKS)}")
-    return LiteTrunk() if name == "efficientnet-lite0" else VggTrunk(name)
+    return LiteTrunk(LITE_TAPS[name]) if name in LITE_TAPS else VggTrunk(name)
 
 
 def _packaged_lite0() -> Path:

@@ -41,6 +41,10 @@ def facts(options: Options, results: Results, tasks: Sequence[Task]) -> list[str
         f"({', '.join(map(str, seeds))}) where the paper has five; {len(results)} of {len(tasks)} jobs done.",
         f"Protocol: {'the paper' if options.protocol == 'paper' else 'the authors’ code'}.",
     ]
+    if changed := [f"{name} = {value}" for name, value in options.overrides.items()]:
+        told.append(f"Changed from the recipe: {', '.join(changed)}.")
+    if cooled := {task.job.recipe.cooldown for task in results} - {0.0}:
+        told.append(f"Shortened: the learning rate falls to zero over the last {max(cooled):.0%} of the training.")
     told += [f"Data: {text}." for text in _distinct(result["data"] for result in results.values())]
     told += [f"Anomalies in training: {text}." for text in _distinct(r["exposure"] for r in results.values())]
     starts = {_start(task, result) for task, result in results.items() if _has_trunk(task)}
