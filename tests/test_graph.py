@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from onnx import TensorProto, helper
 
 from fcdd import graph, images
 from fcdd.detector import Detector
-from fcdd.export import export
+from fcdd.export import Parity, export
 from fcdd.graph import Nodes
 from fcdd.result import Grid
 from fcdd.runtime import OUTPUTS, Runtime, session
@@ -77,6 +78,26 @@ def test_the_whole_graph_answers_as_the_detector_for_any_size_and_number(
             np.testing.assert_allclose(cells[one], expected.cells, rtol=1e-3, atol=1e-4)
             assert scores[one] == pytest.approx(expected.score, rel=1e-5)
             np.testing.assert_allclose(heatmaps[one], expected.heatmap, atol=1e-4 * np.ptp(expected.heatmap))
+
+
+def test_squares_are_summed_in_one_pass_and_nothing_is_left_over(deployed: Deployed) -> None:
+    """A square of its own costs a pass over the largest tensor, a tenth of an answer's time."""
+    body = onnx.load_from_string(Runtime(deployed.onnx).graph).graph
+    assert "Pow" not in {node.op_type for node in body.node}
+    branches = [a.g for node in body.node for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
+    used = {name for part in (body, *branches) for node in part.node for name in node.input}
+    assert {constant.name for constant in body.initializer} <= used
+
+
+def test_a_deep_trunk_that_learnt_whole_pictures_goes_along(deployed: Deployed, tmp_path: Path) -> None:
+    settings = deployed.detector.settings
+    deep = replace(settings, architecture=replace(settings.architecture, trunk="efficientnet-lite0-deep"))
+    stains = images.find(deployed.plates / "test" / "stain")
+    detector = Detector(deep).fit(deployed.plates / "train" / "good", stains, whole=True)
+    runtime, parity = export(detector, tmp_path / "m.onnx")
+    assert isinstance(parity, Parity)
+    assert parity.holds
+    assert runtime.card["whole"]
 
 
 def test_a_region_of_interest_and_a_head_of_labelled_defects_go_along(deployed: Deployed, tmp_path: Path) -> None:

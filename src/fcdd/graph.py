@@ -88,6 +88,9 @@ def _join_squares(model: ModelProto) -> None:
         square = squares[node.input[0]]
         node.op_type, node.input[0] = "ReduceSumSquare", square.input[0]
         model.graph.node.remove(square)
+    used = {name for node in model.graph.node for name in node.input}
+    for constant in [c for c in model.graph.initializer if c.name not in used]:
+        model.graph.initializer.remove(constant)
 
 
 class Nodes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from fcdd.audit.findings import Severity
@@ -41,6 +43,14 @@ def test_defects_of_the_same_types_without_a_stamp_are_no_cue(plain: Case) -> No
     assert recurrences(plain.evidence) == []
     (finding,) = answer(plain.evidence, quiet=True)
     assert finding.severity is Severity.NONE
+
+
+def test_what_recurs_all_over_the_picture_is_what_it_shows_and_no_cue(stamped: Case) -> None:
+    evidence = stamped.evidence
+    looks = evidence.looks.copy()
+    random = np.random.default_rng(0).normal(size=looks.shape[1:])
+    looks[recurrences(evidence)[0].carriers] = random / np.linalg.norm(random, axis=1, keepdims=True)
+    assert recurrences(replace(evidence, looks=looks)) == []
 
 
 def test_the_frame_surrounds_its_box_and_leaves_it_alone() -> None:

@@ -30,6 +30,7 @@ NEAR, FAR = 1, 3  # cells: a match within NEAR is at the place, one beyond FAR i
 SEEDS = 2500
 PATCHES = 16
 PAIRS = 24  # good pictures a cue is tried on
+WHOLE = 0.5  # share of the picture beyond which its place is no place: it is what the pictures show
 MATTERS = 0.1  # share of the gap between good and anomalous scores from which a cue is a serious one
 
 
@@ -136,7 +137,13 @@ def _grouped(
         cells = _shared(evidence, carriers, labels == label)
         alike = 1 + int((same | other)[best].sum())
         found.append(Recurrence(cells, carriers, float(chances[best]), alike))
-    return _merged(sorted(found, key=lambda one: (one.chance, -len(one.carriers))))
+    merged = _merged(sorted(found, key=lambda one: (one.chance, -len(one.carriers))))
+    return [one for one in merged if _extent(one.cells) <= WHOLE]
+
+
+def _extent(cells: NDArray[np.bool_]) -> float:
+    """The share of the picture that the box around the cells covers."""
+    return float(np.prod([np.ptp(np.flatnonzero(cells.any(axis))) + 1 for axis in (0, 1)]) / cells.size)
 
 
 def _merged(found: list[Recurrence]) -> list[Recurrence]:
