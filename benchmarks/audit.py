@@ -263,7 +263,8 @@ def main() -> None:
                 told = seed_run(int(name.removeprefix("plates-")), options.runs)
             path.write_text(json.dumps(told, indent=1))
         print(name, path.read_text(), flush=True)
-    write_table({path.stem: json.loads(path.read_text()) for path in options.runs.glob("*.json")}, options.output)
+    kept = {name: options.runs / f"{name}.json" for name in names}
+    write_table({name: json.loads(path.read_text()) for name, path in kept.items() if path.exists()}, options.output)
 
 
 if __name__ == "__main__":
