@@ -121,6 +121,16 @@ def test_a_few_defects_and_a_region_of_interest(plates: Path, tmp_path: Path) ->
     assert (code, "3 of these images were trained on" in err) == (2, True)
 
 
+def test_whole_pictures_of_other_things(plates: Path, tmp_path: Path) -> None:
+    stains = ["--defects", plates / "test" / "stain", "--whole"]
+    command = ["train", plates / "train" / "good", "-o", tmp_path / "m.safetensors", *stains]
+    code, _, err = fcdd(*command, "--masks", plates / "ground_truth" / "stain")
+    assert (code, "no masks" in err) == (2, True)
+    code, out, err = fcdd(*command, "--json")
+    assert code == 0, err
+    assert json.loads(out)["defects"] == 3
+
+
 def test_odd_files_give_the_right_pixels_or_the_right_error(model: Path, plates: Path, tmp_path: Path) -> None:
     path = images.find(plates / "test" / "chip")[0]
     plain = images.load(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ def run(
     normal: Annotated[str, typer.Option(help="The nominal class (for voc: the anomalous one).")],
     data: Annotated[Path, typer.Option(help="Folder that holds the datasets.", envvar="FCDD_DATA")] = Path("data"),
     oe: Annotated[
-        str | None, typer.Option(help="Anomalies: cifar100, emnist, imagenet22k, confetti, folder:DIR.")
+        str | None, typer.Option(help="Anomalies: cifar100, emnist, imagenet, imagenet22k, confetti, folder:DIR.")
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Instead of the recipe's.")] = None,
     seed: int = 0,
@@ -60,6 +61,8 @@ def run(
 
 
 def _print_result(result: dict[str, Any], as_json: bool) -> None:
+    if os.environ.get("RANK", "0") != "0":  # of several processes the first one speaks
+        return
     if as_json:
         typer.echo(json.dumps(result))
         return
