@@ -137,13 +137,21 @@ class Case:
     write: Callable[[Path, Path], None]
     mark: Callable[[Pixels], Pixels]
     trunk: str = Architecture.trunk
-    whole: bool = False
+    whole: tuple[bool, bool] = (False, False)  # before mending, and after
+    seed: int = 0
 
 
 CASES = {
     "horses": Case(write_horses, watermark),
+    "horses-seed1": Case(write_horses, watermark, seed=1),
+    "horses-seed2": Case(write_horses, watermark, seed=2),
+    "horses-to-whole": Case(write_horses, watermark, whole=(False, True)),
+    "horses-to-whole-seed1": Case(write_horses, watermark, whole=(False, True), seed=1),
+    "horses-to-whole-seed2": Case(write_horses, watermark, whole=(False, True), seed=2),
     "horses-deep": Case(write_horses, watermark, "efficientnet-lite0-deep"),
-    "horses-deep-whole": Case(write_horses, watermark, "efficientnet-lite0-deep", whole=True),
+    "horses-deep-seed1": Case(write_horses, watermark, "efficientnet-lite0-deep", seed=1),
+    "horses-deep-seed2": Case(write_horses, watermark, "efficientnet-lite0-deep", seed=2),
+    "horses-deep-whole": Case(write_horses, watermark, "efficientnet-lite0-deep", whole=(True, True)),
     "bottle": Case(write_bottles, stamp),
     "stamped-plates": Case(write_plates, stamp),
 }
@@ -160,7 +168,8 @@ def cue_run(name: str, data: Path, runs: Path) -> dict[str, Any]:
     for when in ("before", "after"):
         model, earlier = root / f"{when}.safetensors", None if when == "before" else root / "before.json"
         if not model.exists():
-            options = commands.TrainOptions(trunk=case.trunk, whole=case.whole, neutralise=earlier)
+            whole = case.whole[when == "after"]
+            options = commands.TrainOptions(seed=case.seed, trunk=case.trunk, whole=whole, neutralise=earlier)
             commands.train(train / "good", train / "defects", None, model, options, overwrite=True)
         findings = audited(model, train, root / f"{when}.html")
         told[when] = {

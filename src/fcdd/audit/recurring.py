@@ -236,7 +236,8 @@ def _tried(evidence: Evidence, recurrence: Recurrence, quiet: bool) -> Finding:
         f"more of them rejected; taken out of {len(carriers)} pictures that carry it, it changes their score by "
         f"{-drop.mean():+.2g} and {max(freed, 0)} of them are no longer rejected.",
         "Ask whether this belongs to the defect. If not (a watermark, a time stamp, a fixture), train again with "
-        "--neutralise and this audit's JSON file, or leave the place out with --ignore; then compare.",
+        "--neutralise and this audit's JSON file, or leave the place out with --ignore; then compare. Where the "
+        "labelled pictures show other things than the part, not defects on it, add --whole.",
         _pictures(evidence, recurrence, cue, pasted[0], cells[0]),
         effect=share,
         figures={
