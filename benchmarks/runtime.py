@@ -168,7 +168,7 @@ def page(results: Sequence[dict[str, Any]], times: dict[str, Any]) -> str:
         "Cold start: from the import to the first answer, the best round.",
         "",
         "| | "
-        + " | ".join(f"{count} thread{'s'[: count - 1]}, ms" for count in times["threads"])
+        + " | ".join(f"threads {count}, ms" for count in times["threads"])
         + " | against torch | cold start, s |",
         "|---|" + "---|" * len(times["threads"]) + "---|---|",
     ]
