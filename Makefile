@@ -20,7 +20,7 @@ lint: install
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
 # The tests of the page skip where there is no Chromium; here they must run.
 test-browser: install
