@@ -24,13 +24,13 @@ from torch import Tensor
 from fcdd import anomalies, bank, images, metrics
 from fcdd.data import folder
 from fcdd.data.inputs import Inputs
-from fcdd.detector import Settings
 from fcdd.networks import planes as planes_module
-from fcdd.networks.backbones import LiteTrunk
-from fcdd.networks.description import Architecture, Description
+from fcdd.networks.backbones import Block, LiteTrunk
+from fcdd.networks.description import Description
 from fcdd.networks.planes import Planes
 from fcdd.result import Grid, score_of
 from fcdd.seeds import generator_of
+from fcdd.settings import Architecture, Settings
 
 KINDS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
     "scratch": anomalies.scratch,
@@ -165,7 +165,9 @@ def fitted(
     assert isinstance(trunk, LiteTrunk)
     channels, start = [], 0
     for tap in trunk.taps:
-        width = trunk.blocks[tap].project.conv.out_channels
+        block = trunk.blocks[tap]
+        assert isinstance(block, Block)
+        width = block.project.conv.out_channels
         channels += list(range(start, start + width)) if tap in variant.taps else []
         start += width
     chosen = torch.tensor(channels)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fcdd.detector import Settings
+from fcdd.settings import Settings
 
 INTRODUCTION = """# How the detector's recipe was chosen
 

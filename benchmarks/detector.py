@@ -34,7 +34,8 @@ LIGHTS = {
 
 
 def relight(picture: Pixels, gains: tuple[float, float, float]) -> Pixels:
-    return np.clip(np.round(picture * np.array(gains)), 0, 255).astype(np.uint8)
+    lit: Pixels = np.clip(np.round(picture * np.array(gains)), 0, 255).astype(np.uint8)
+    return lit
 
 
 def choose(kinds: list[str], seed: int) -> list[int]:

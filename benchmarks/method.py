@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 
 from fcdd import objectives, recipe, training
 from fcdd.data.preprocess import fit
-from fcdd.experiments.model import build
+from fcdd.methods import build
 from fcdd.metrics import PixelHistogram
 
 # recipe, batches a turn, turns: turns of both kinds alternate, so that a noisy neighbour hits both alike
@@ -38,7 +38,7 @@ def network_row(name: str, steps: int, turns: int) -> str:
     nominal = torch.randint(0, 256, shape, dtype=torch.uint8)
     exposure = None if chosen.exposure == "confetti" else nominal.flip(0)
     source = training.Supply(chosen, nominal, exposure, None, fit(chosen.preprocess, nominal))
-    network.to(memory_format=torch.channels_last)
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     batch = source.draw(torch.arange(chosen.batch), torch.Generator().manual_seed(0))
     bare(network, batch.images, batch.y, 1)
     bare_seconds = loop_seconds = data_seconds = 0.0
