@@ -19,6 +19,7 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# A process takes up to 1.5 GB, hence at most four.
 test: lint
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
