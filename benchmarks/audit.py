@@ -20,10 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from fcdd import audit, commands, images, metrics
-from fcdd.data import folder, surface, voc
-from fcdd.detector import Detector
-from fcdd.settings import Architecture
+from fcdd import audit, folders, images, metrics
+from fcdd.anomalies.plates import generate
+from fcdd.cli.train import TrainOptions, train_model
+from fcdd.data import voc
+from fcdd.detector.detector import Detector
+from fcdd.nn.architecture import Architecture
 
 Pixels = NDArray[np.uint8]
 SEEDS = 10
@@ -94,7 +96,7 @@ def write_bottles(data: Path, root: Path) -> None:
 def write_plates(_: Path, root: Path) -> None:
     """Generated plates, so that anyone can run this; a third of the defects trained on carry a time stamp."""
     for part, seed in (("train", 1), ("test", 2)):
-        plates = surface.generate(80 if part == "train" else 1, 20, 6, size=256, seed=seed, faintest=0.5)
+        plates = generate(80 if part == "train" else 1, 20, 6, size=256, seed=seed, faintest=0.5)
         for index, plate in enumerate(plates.train if part == "train" else []):
             keep(plate.permute(1, 2, 0).numpy(), root / part / "good" / f"{index:02}.png")
         for index, (plate, kind) in enumerate(zip(plates.test, plates.kinds, strict=True)):
@@ -110,7 +112,7 @@ def write_plates(_: Path, root: Path) -> None:
 
 def mark_effect(model: Path, test: Path, mark: Callable[[Pixels], Pixels]) -> dict[str, float]:
     """What the known mark does to the clean good test pictures, and the AUROC of all clean ones."""
-    detector, parts = Detector.load(model), folder.read_test(test)
+    detector, parts = Detector.load(model), folders.read_test(test)
     scores, labels = detector.score_samples(parts.paths), np.array(parts.labels)
     good = [images.load(path) for path, label in zip(parts.paths, labels, strict=True) if label == 0]
     marked = detector.score_samples(mark(picture) for picture in good)
@@ -169,8 +171,8 @@ def cue_run(name: str, data: Path, runs: Path) -> dict[str, Any]:
         model, earlier = root / f"{when}.safetensors", None if when == "before" else root / "before.json"
         if not model.exists():
             whole = case.whole[when == "after"]
-            options = commands.TrainOptions(seed=case.seed, trunk=case.trunk, whole=whole, neutralise=earlier)
-            commands.train(train / "good", train / "defects", None, model, options, overwrite=True)
+            options = TrainOptions(seed=case.seed, trunk=case.trunk, whole=whole, neutralise=earlier)
+            train_model(train / "good", train / "defects", None, model, options, overwrite=True)
         findings = audited(model, train, root / f"{when}.html")
         told[when] = {
             **mark_effect(model, root / "parts" / "test", case.mark),
@@ -194,7 +196,7 @@ def carpet_run(data: Path, runs: Path) -> dict[str, Any]:
     model = root / "model.safetensors"
     if not model.exists():
         root.mkdir(parents=True, exist_ok=True)
-        commands.train(source / "train" / "good", None, None, model, commands.TrainOptions(), overwrite=True)
+        train_model(source / "train" / "good", None, None, model, TrainOptions(), overwrite=True)
     findings = audited(model, source, root / "audit.html")
     return {"counts": findings["counts"], "seconds": findings["seconds"], "images": sum(findings["images"].values())}
 
@@ -204,14 +206,14 @@ def seed_run(seed: int, runs: Path) -> dict[str, Any]:
     root = runs / f"plates-{seed}"
     model, parts = root / "model.safetensors", root / "parts"
     if not model.exists():
-        plates = surface.generate(60, 10, 4, size=192, seed=seed, faintest=0.5)
+        plates = generate(60, 10, 4, size=192, seed=seed, faintest=0.5)
         for index, plate in enumerate(plates.train):
             keep(plate.permute(1, 2, 0).numpy(), parts / "good" / f"{index:02}.png")
         for index, (plate, kind) in enumerate(zip(plates.test, plates.kinds, strict=True)):
             place = parts / "good" if kind == "good" else parts / "defects" / kind
             keep(plate.permute(1, 2, 0).numpy(), place / f"test-{index:02}.png")
-        options = commands.TrainOptions(seed=seed)
-        commands.train(parts / "good", parts / "defects", None, model, options, overwrite=True)
+        options = TrainOptions(seed=seed)
+        train_model(parts / "good", parts / "defects", None, model, options, overwrite=True)
     findings = audited(model, parts, root / "audit.html")
     return {"counts": findings["counts"], "seconds": findings["seconds"], "images": sum(findings["images"].values())}
 

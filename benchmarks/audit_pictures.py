@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from fcdd.colours import overlay
-from fcdd.detector import Detector
+from fcdd.detector.detector import Detector
 from fcdd.report import contact_sheet
+from fcdd.report.colours import overlay
 
 MOST = 6  # columns
 

@@ -21,22 +21,24 @@ from choice_table import write_table
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fcdd import anomalies, bank, images, metrics
-from fcdd.data import folder
+from fcdd import folders, images, metrics
+from fcdd.anomalies import synthetic
 from fcdd.data.inputs import Inputs
-from fcdd.networks import planes as planes_module
-from fcdd.networks.backbones import Block, LiteTrunk
-from fcdd.networks.description import Description
-from fcdd.networks.planes import Planes
-from fcdd.result import Grid, score_of
+from fcdd.detector.result import Grid, score_of
+from fcdd.detector.settings import Settings
+from fcdd.nn import planes as planes_module
+from fcdd.nn.architecture import Architecture
+from fcdd.nn.description import Description
+from fcdd.nn.planes import Planes
+from fcdd.nn.trunks import Block, LiteTrunk
 from fcdd.seeds import generator_of
-from fcdd.settings import Architecture, Settings
+from fcdd.training import bank
 
 KINDS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
-    "scratch": anomalies.scratch,
-    "stain": anomalies.stain,
-    "cutpaste": anomalies.cutpaste,
-    "texture": anomalies.texture,
+    "scratch": synthetic.scratch,
+    "stain": synthetic.stain,
+    "cutpaste": synthetic.cutpaste,
+    "texture": synthetic.texture,
 }
 HELD = 30  # good images that get defects, of those that the fit holds out
 TOPS = (0.001, 0.003, 0.01, 0.03, 0.1, 1.0)
@@ -91,7 +93,7 @@ def sets_of(root: Path, size: int, held: list[Path]) -> Iterator[Pictures]:
         masks.append(mask[:, 0].numpy().astype(np.bool_))
         kinds += [kind] * len(held)
     yield Pictures("synthetic", torch.cat(parts), np.concatenate(masks), kinds)
-    test = folder.read_test(root)
+    test = folders.read_test(root)
     truth = np.zeros((len(test.paths), size, size), np.bool_)
     for i, path in enumerate(test.mask_paths):
         if path:

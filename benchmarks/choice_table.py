@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fcdd.settings import Settings
+from fcdd.detector.settings import Settings
 
 INTRODUCTION = """# How the detector's recipe was chosen
 

@@ -18,9 +18,8 @@ import numpy as np
 from detector_table import write_table
 from numpy.typing import NDArray
 
-from fcdd import images, metrics
-from fcdd.data import folder
-from fcdd.detector import Detector
+from fcdd import folders, images, metrics
+from fcdd.detector.detector import Detector
 
 Pixels = NDArray[np.uint8]
 LIGHTS = {
@@ -46,7 +45,7 @@ def choose(kinds: list[str], seed: int) -> list[int]:
 
 def job(root: Path, seed: int, few: bool) -> dict[str, Any]:
     """Train and measure one detector."""
-    good, test = images.find(root / "train" / "good"), folder.read_test(root)
+    good, test = images.find(root / "train" / "good"), folders.read_test(root)
     chosen = choose(test.kinds, seed) if few else []
     begun = time.perf_counter()
     detector = Detector(seed=seed).fit(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fcdd.calibration import Calibration
+from fcdd.detector.calibration import Calibration
 
 # Pixel AUROC that the paper reports for its unsupervised setting.
 PAPER = {

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from fcdd.data import surface
+from fcdd.anomalies.plates import generate
 from fcdd.images import save_png
 
 SIDE, SEED, KINDS = 256, 7, 40
@@ -26,7 +26,7 @@ SIDE, SEED, KINDS = 256, 7, 40
 
 def write_collection(folder: Path, count: int) -> int:
     """`count` plates, no two of them alike; the bytes of all files."""
-    plates = surface.generate(KINDS, 1, 0, size=SIDE, seed=SEED).train.permute(0, 2, 3, 1).numpy().astype(np.int16)
+    plates = generate(KINDS, 1, 0, size=SIDE, seed=SEED).train.permute(0, 2, 3, 1).numpy().astype(np.int16)
     random = np.random.default_rng(SEED)
     folder.mkdir(parents=True)
     for index in range(count):

@@ -13,10 +13,11 @@ import numpy as np
 import torch
 from sklearn.metrics import roc_auc_score
 
-from fcdd import objectives, recipe, training
-from fcdd.data.preprocess import fit
-from fcdd.methods import build
 from fcdd.metrics import PixelHistogram
+from fcdd.nn import objectives
+from fcdd.nn.preprocess import fit
+from fcdd.training import loop, recipe
+from fcdd.training.methods import build
 
 # recipe, batches a turn, turns: turns of both kinds alternate, so that a noisy neighbour hits both alike
 PLAN = [("fmnist", 6, 4), ("cifar10", 2, 4), ("mvtec", 3, 4)]
@@ -37,14 +38,14 @@ def network_row(name: str, steps: int, turns: int) -> str:
     shape = (chosen.batch * steps, network.channels, chosen.stored, chosen.stored)
     nominal = torch.randint(0, 256, shape, dtype=torch.uint8)
     exposure = None if chosen.exposure == "confetti" else nominal.flip(0)
-    source = training.Supply(chosen, nominal, exposure, None, fit(chosen.preprocess, nominal))
+    source = loop.Supply(chosen, nominal, exposure, None, fit(chosen.preprocess, nominal))
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     batch = source.draw(torch.arange(chosen.batch), torch.Generator().manual_seed(0))
     bare(network, batch.images, batch.y, 1)
     bare_seconds = loop_seconds = data_seconds = 0.0
     for turn in range(turns):
         bare_seconds += bare(network, batch.images, batch.y, steps)
-        history = training.train(network, source, seed=turn, quiet=True)
+        history = loop.train(network, source, seed=turn, quiet=True)
         network.train()
         loop_seconds += history.seconds
         data_seconds += history.data_seconds

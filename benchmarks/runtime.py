@@ -20,20 +20,19 @@ from typing import Any
 
 import numpy as np
 
-from fcdd import images
-from fcdd.data import folder
-from fcdd.detector import Detector
+from fcdd import folders, images
+from fcdd.detector.detector import Detector
+from fcdd.detector.export import export
+from fcdd.detector.runtime import Runtime
 from fcdd.errors import ModelError
-from fcdd.export import export
-from fcdd.runtime import Runtime
 
 # Each measurement has a process of its own: models that take turns in one push each other out of the caches, and the
 # waiting threads of one take the cores from the other.
 LOADED = {
     "torch": "import torch; torch.set_num_threads({threads}); from fcdd.detector import Detector; "
     "judge = Detector.load({model!r})",
-    "onnxruntime": "from fcdd.runtime import Runtime; judge = Runtime({model!r}, threads={threads})",
-    "openvino": "from fcdd.runtime import Runtime; judge = Runtime({model!r}, threads={threads}, backend='openvino')",
+    "onnxruntime": "from fcdd.detector.runtime import Runtime; judge = Runtime({model!r}, threads={threads})",
+    "openvino": "from fcdd.detector.runtime import Runtime; judge = Runtime({model!r}, threads={threads}, backend='openvino')",
 }
 COLD = "import time; begun = time.perf_counter(); {load}; judge.predict({image!r}); print(time.perf_counter() - begun)"
 WARM = """{load}
@@ -65,7 +64,7 @@ def job(root: Path, models: Path) -> dict[str, Any]:
     trained, good = models / f"{root.name}.safetensors", images.find(root / "train" / "good")
     if not trained.exists():
         Detector().fit(good).save(trained)
-    detector, paths = Detector.load(trained), folder.read_test(root).paths
+    detector, paths = Detector.load(trained), folders.read_test(root).paths
     exported = models / f"{root.name}.onnx"
     told: dict[str, Any] = {"class": root.name, "export": export(detector, exported, good)[0].parity}
     told["onnxruntime"] = parity(detector, Runtime(exported), paths)

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from fcdd import images
-from fcdd.detector import Detector
-from fcdd.export import export
-from fcdd.settings import Architecture, Settings
+from fcdd.detector.detector import Detector
+from fcdd.detector.export import export
+from fcdd.detector.settings import Settings
+from fcdd.nn.architecture import Architecture
 
 from .plates import write_plates
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fcdd.data import surface
+from fcdd.anomalies.plates import generate
 from fcdd.images import save_png
 
 
 def write_plates(root: Path, train: int = 28, good: int = 6, defects: int = 3) -> Path:
     """MVTec's layout with plates of 128 px and clearly visible defects."""
-    plates = surface.generate(train, good, defects, size=128, seed=3, faintest=0.7)
+    plates = generate(train, good, defects, size=128, seed=3, faintest=0.7)
     for index, plate in enumerate(plates.train):
         _write(root / "train" / "good" / f"{index:02}.png", plate.permute(1, 2, 0).numpy())
     for index, (plate, kind, mask) in enumerate(zip(plates.test, plates.kinds, plates.masks, strict=True)):

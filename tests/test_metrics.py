@@ -10,17 +10,7 @@ import pytest
 from scipy import ndimage
 from sklearn import metrics as oracle
 
-from fcdd.metrics import (
-    Aupro,
-    PixelHistogram,
-    PixelMean,
-    auroc,
-    auroc_interval,
-    average_precision,
-    best_f1,
-    f1,
-    rank,
-)
+from fcdd.metrics import Aupro, PixelHistogram, PixelMean, auroc, auroc_interval, average_precision, best_f1, f1, rank
 
 Images = list[tuple[np.ndarray, np.ndarray]]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from fcdd import recipe, training
 from fcdd.data import Split
-from fcdd.data import preprocess as preprocessing
-from fcdd.experiments.model import PaperModel, build
-from fcdd.recipe import Recipe
-from fcdd.training import Supply
+from fcdd.nn import preprocess as preprocessing
+from fcdd.paper.model import PaperModel, build
+from fcdd.training import loop, recipe
+from fcdd.training.loop import Supply
+from fcdd.training.recipe import Recipe
 
 
 def stripes(count: int, vertical: bool, seed: int) -> Tensor:
@@ -47,12 +47,12 @@ def toy_training(seed: int = 0, **overrides: object) -> tuple[PaperModel, Supply
     noise = torch.randint(0, 256, (40, 1, 28, 28), generator=torch.Generator().manual_seed(9), dtype=torch.uint8)
     exposure = torch.cat([noise, noise.amax(3, keepdim=True).roll(1, 0).expand_as(noise), stripes(40, True, 5)])
     model = PaperModel(build(chosen), preprocess, chosen)
-    return model, training.supply(chosen, split, exposure, preprocess)
+    return model, loop.supply(chosen, split, exposure, preprocess)
 
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     torch.set_num_threads(1)
     model, supply = toy_training(epochs=6)
-    training.train(model.network, supply, 0, folder / "checkpoint.safetensors", checkpoint_seconds=0.0, quiet=True)
+    loop.train(model.network, supply, 0, folder / "checkpoint.safetensors", checkpoint_seconds=0.0, quiet=True)
     model.save(folder / "model.safetensors", 0)

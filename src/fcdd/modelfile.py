@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fcdd.errors import ModelError
+from fcdd.files import write_atomically
 
 if TYPE_CHECKING:  # a line PC has no torch, and needs the checks and the safe writing alone
     from torch import Tensor
@@ -46,22 +45,6 @@ def read(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise ModelError(f"{path}: its content does not match its checksum; it was changed or damaged after saving")
     info: dict[str, Any] = json.loads(header["info"])
     return tensors, info
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write beside `path`, flush to the disk, rename over it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def header_of(path: Path, kind: str, entry: str | None) -> dict[str, Any]:

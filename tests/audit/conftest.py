@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fcdd.anomalies.plates import generate
 from fcdd.audit.cues import stamp
 from fcdd.audit.evidence import Evidence, gather
 from fcdd.audit.run import read_parts
-from fcdd.data import surface
-from fcdd.detector import Detector
+from fcdd.detector.detector import Detector
+from fcdd.detector.settings import Settings
 from fcdd.images import save_png
-from fcdd.settings import Settings
 
 SMALL = Settings(smallest=128, largest=128, vectors=20_000)
 CORNER = (0.04, 0.96)
@@ -31,7 +31,7 @@ class Case:
 
 def write_parts(root: Path, cue: bool) -> Path:
     """good/ and defects/<type>/; with `cue`, every second defect carries a time stamp and says so in its name."""
-    plates = surface.generate(36, 6, 4, size=128, seed=3, faintest=0.7)
+    plates = generate(36, 6, 4, size=128, seed=3, faintest=0.7)
     for index, plate in enumerate(plates.train):
         _write(root / "good" / f"{index:02}.png", plate.permute(1, 2, 0).numpy())
     count = 0

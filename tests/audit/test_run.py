@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from fcdd import metrics
+from fcdd.anomalies import cues
 from fcdd.audit.cues import stamp
 from fcdd.audit.run import read_parts
-from fcdd.data import cues
-from fcdd.detector import Detector
+from fcdd.detector.detector import Detector
 from fcdd.errors import DataError
 
 from ..invoke import fcdd

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from fcdd.detector.runtime import Runtime
 from fcdd.images import find
-from fcdd.runtime import Runtime
 
 from ..conftest import Deployed
 from .chromium import Browser, Page

@@ -8,7 +8,7 @@ import torch
 
 from fcdd import images
 from fcdd.data import imagenet
-from fcdd.data.files import Files
+from fcdd.data.sources import Files
 from fcdd.errors import DataError
 
 

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from fcdd.data import voc
-from fcdd.data.files import Files
+from fcdd.data.sources import Files
 from fcdd.errors import DataError
 
 

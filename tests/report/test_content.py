@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fcdd.calibration import Verdict
+from fcdd.detector.calibration import Verdict
 from fcdd.report import Item
 from fcdd.report.content import picture, thumbnail
 

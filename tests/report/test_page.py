@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fcdd.calibration import Calibration, Verdict
+from fcdd.detector.calibration import Calibration, Verdict
 from fcdd.metrics import PixelHistogram
 from fcdd.regions import Region
 from fcdd.report import Card, Item, ReportData, render

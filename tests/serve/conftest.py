@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fcdd.runtime import Runtime
+from fcdd.detector.runtime import Runtime
 
 from ..conftest import Deployed
 from .running import running

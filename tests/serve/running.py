@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import numpy as np
 from PIL import Image
 
-from fcdd.runtime import Runtime
+from fcdd.detector.runtime import Runtime
 from fcdd.serve import app, server
 from fcdd.serve.limits import Limits
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fcdd.runtime import Runtime
+from fcdd.detector.runtime import Runtime
 from fcdd.serve import answers
 
 

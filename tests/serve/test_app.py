@@ -16,9 +16,9 @@ import requests
 from PIL import Image
 
 from fcdd import images
-from fcdd.colours import overlay
-from fcdd.inspection import heat
-from fcdd.runtime import Runtime
+from fcdd.detector.runtime import Runtime
+from fcdd.report.colours import overlay
+from fcdd.report.inspection import heat
 from fcdd.serve.limits import Limits
 
 from .running import HalfRequest, encoded, running

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import requests
 
+from fcdd.detector.result import Result
+from fcdd.detector.runtime import Runtime
 from fcdd.errors import FcddError
-from fcdd.result import Result
-from fcdd.runtime import Runtime
 from fcdd.serve.guard import check_door, is_loopback
 from fcdd.serve.logs import write_to
 

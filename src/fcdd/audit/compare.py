@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fcdd import images, metrics
-from fcdd.data.cues import Cue
-from fcdd.data.folder import Labelled
-from fcdd.data.pictures import pixels
-from fcdd.detector import Detector
+from fcdd.anomalies.cues import Cue
+from fcdd.detector.detector import Detector
 from fcdd.errors import DataError
+from fcdd.folders import Labelled
+from fcdd.reading import pixels
 
 from .findings import read
 from .page import fill

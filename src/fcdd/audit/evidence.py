@@ -12,13 +12,13 @@ import torch
 from numpy.typing import NDArray
 
 from fcdd import images
-from fcdd.calibration import Verdict
-from fcdd.colours import colour, overlay
-from fcdd.data.folder import Labelled
-from fcdd.data.pictures import Picture as Source
-from fcdd.data.pictures import pixels, stream
-from fcdd.detector import Detector
+from fcdd.detector.calibration import Verdict
+from fcdd.detector.detector import Detector
+from fcdd.folders import Labelled
 from fcdd.progress import bar
+from fcdd.reading import Picture as Source
+from fcdd.reading import pixels, stream
+from fcdd.report.colours import colour, overlay
 from fcdd.report.content import thumbnail
 
 from .findings import Picture

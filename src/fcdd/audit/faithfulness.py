@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fcdd.networks.description import Description
+from fcdd.nn.description import Description
 from fcdd.report import charts
 from fcdd.seeds import generator_of
 

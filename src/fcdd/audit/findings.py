@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from fcdd.data.cues import Cue
+from fcdd.anomalies.cues import Cue
 from fcdd.errors import DataError
 
 

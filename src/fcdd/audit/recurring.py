@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fcdd.data.cues import Cue, blend
+from fcdd.anomalies.cues import Cue, blend
 from fcdd.progress import bar
 from fcdd.regions import components
 

@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from fcdd import images
-from fcdd.data import folder
-from fcdd.detector import Detector
+from fcdd import folders, images
+from fcdd.detector.detector import Detector
 from fcdd.errors import DataError, ModelError
-from fcdd.modelfile import write_atomically
+from fcdd.files import write_atomically
 
 from . import cues, faithfulness, fields, heat, metadata, recurring, strategies
 from .evidence import Evidence, gather
@@ -44,14 +43,14 @@ def audit(model: Path, parts: Path, *, skip_bad: bool = False, quiet: bool = Tru
     return Audit(str(model), str(parts), dict(Counter(evidence.kinds)), scores, ranked(found), time.monotonic() - begun)
 
 
-def read_parts(parts: Path, skip_bad: bool = False) -> folder.Labelled:
+def read_parts(parts: Path, skip_bad: bool = False) -> folders.Labelled:
     """Labelled pictures as `fcdd evaluate` reads them; a folder without good/ counts as good pictures only."""
     if (parts / "good").is_dir() or (parts / "test" / "good").is_dir():
-        return folder.read_test(parts, skip_bad=skip_bad)
-    found = folder.read_folder(parts, skip_bad=skip_bad).good if images.find(parts) else []
+        return folders.read_test(parts, skip_bad=skip_bad)
+    found = folders.read_folder(parts, skip_bad=skip_bad).good if images.find(parts) else []
     if not found:
         raise DataError(f"{parts}: no images in it. Give the folder that holds good/ and defects/, or good images.")
-    return folder.Labelled(list(found), [0] * len(found), ["good"] * len(found), [None] * len(found))
+    return folders.Labelled(list(found), [0] * len(found), ["good"] * len(found), [None] * len(found))
 
 
 def write(result: Audit, output: Path) -> Path:

@@ -1,6 +1,19 @@
-"""The `fcdd` command: argument handling only. Heavy modules are imported by the command that needs them."""
+"""The `fcdd` command: one module a command, named like it. A command imports heavy modules when it runs."""
 
-from fcdd.cli import audit, deploy, inspector, reproduce, research, serve  # noqa: F401  each registers its commands
+from fcdd.cli import (  # noqa: F401  each registers its command
+    audit,
+    calibrate,
+    check,
+    demo,
+    drift,
+    evaluate,
+    export,
+    predict,
+    reproduce,
+    run,
+    serve,
+    train,
+)
 from fcdd.cli.common import app
 
 __all__ = ["app"]

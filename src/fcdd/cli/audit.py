@@ -9,6 +9,7 @@ import typer
 
 from fcdd.cli.common import SOMETHING_WRONG, Json, SkipBad, Threads, app, reported, set_threads, tell
 from fcdd.errors import FcddError
+from fcdd.files import refuse_existing, write_atomically
 
 
 @app.command()
@@ -33,9 +34,7 @@ def audit(
         if fail_on not in (None, "high", "medium", "low"):
             raise FcddError(f"--fail-on {fail_on}: must be high, medium or low")
         outputs = [output] if compare else [output, output.with_suffix(".json")]
-        from fcdd import commands
-
-        commands.refuse_existing(outputs, overwrite)
+        refuse_existing(outputs, overwrite)
         set_threads(threads)
         if compare:
             _compare(model, parts, clean, output, skip_bad, json_)
@@ -66,7 +65,6 @@ def _audit(model: Path, parts: Path, output: Path, skip_bad: bool, json_: bool) 
 
 def _compare(before: Path, after: Path, clean: Path | None, output: Path, skip_bad: bool, json_: bool) -> None:
     from fcdd.audit import compare as comparing
-    from fcdd.modelfile import write_atomically
 
     told = comparing.compare(before, after, clean, skip_bad)
     write_atomically(output, comparing.page(told).encode())

@@ -12,8 +12,8 @@ import typer
 from fcdd.cli.common import SOMETHING_WRONG, Json, app, reported, tell
 
 if TYPE_CHECKING:
-    from fcdd.experiments.grid import Status
-    from fcdd.experiments.reproduce.report import Report
+    from fcdd.paper.grid import Status
+    from fcdd.paper.reproduce.report import Report
 
 NAMES = "table1, table2, receptive-field, sigma, oe-size, oe-source, clever-hans, heatmaps"
 
@@ -50,11 +50,11 @@ def reproduce(
     What is done is not run again; a stopped or killed job goes on from its checkpoint with the next call.
     """
     with reported(f"Go on with the same command: fcdd {' '.join(sys.argv[1:])}"):
-        from fcdd import recipe as recipes
         from fcdd.errors import FcddError
-        from fcdd.experiments import grid
-        from fcdd.experiments.reproduce import EXPERIMENTS, publish
-        from fcdd.experiments.reproduce.options import Options
+        from fcdd.paper import grid
+        from fcdd.paper.reproduce import EXPERIMENTS, publish
+        from fcdd.paper.reproduce.options import Options
+        from fcdd.training import recipe as recipes
 
         if experiment not in EXPERIMENTS:
             raise FcddError(f"no experiment {experiment!r}; there are {', '.join(EXPERIMENTS)}")
@@ -82,11 +82,11 @@ def reproduce(
             ledger.forgive(tasks)
         where, _, address = on.partition(":")
         if where == "local":
-            from fcdd.experiments.workers import run_locally
+            from fcdd.paper.workers import run_locally
 
             run_locally(ledger, tasks, workers, json_, checkpoint_seconds)
         elif where == "ray":
-            from fcdd.experiments.cluster import run_on_ray
+            from fcdd.paper.cluster import run_on_ray
 
             run_on_ray(ledger, tasks, address, cpus, gpus, json_, checkpoint_seconds)
         else:
@@ -110,7 +110,7 @@ def _tell_status(status: Status, as_json: bool) -> None:
 
 
 def _tell_report(report: Report, files: list[Path], status: Status, as_json: bool) -> None:
-    from fcdd.experiments.tables import markdown
+    from fcdd.paper.tables import markdown
 
     cells = [
         {"table": table.title, "row": row, "column": column, "text": cell.text(), "mean": cell.mean}

@@ -10,7 +10,7 @@ import torch
 
 from fcdd import images
 from fcdd.data import Split
-from fcdd.data.files import Files
+from fcdd.data.sources import Files
 from fcdd.errors import DataError
 
 IMAGENET30 = {

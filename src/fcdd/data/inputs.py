@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fcdd import images
-from fcdd.data.pictures import Picture, pixels, threaded
+from fcdd.reading import Picture, pixels, threaded
 
 
 class Inputs:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fcdd import images
 from fcdd.data import Split
-from fcdd.data.files import Files
+from fcdd.data.sources import Files
 from fcdd.errors import DataError
 
 CLASSES = (

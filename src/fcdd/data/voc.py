@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from fcdd.data import Split
-from fcdd.data.files import Files
+from fcdd.data.sources import Files
 from fcdd.errors import DataError
 from fcdd.images import Fit
 

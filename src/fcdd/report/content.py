@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from fcdd.calibration import Verdict
+from fcdd.detector.calibration import Verdict
 from fcdd.metrics import Ranking
 from fcdd.regions import Region
 

@@ -16,7 +16,7 @@ from string import Template
 
 import numpy as np
 
-from fcdd.calibration import Verdict
+from fcdd.detector.calibration import Verdict
 from fcdd.metrics import Ranking, auroc, auroc_interval, rank
 from fcdd.report import charts
 from fcdd.report.content import VIEWS, Card, Item, ReportData

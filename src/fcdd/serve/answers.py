@@ -12,11 +12,11 @@ from PIL import Image
 from pydantic import BaseModel, Field
 
 from fcdd import images
-from fcdd.calibration import Verdict
-from fcdd.colours import colour
-from fcdd.inspection import heat
-from fcdd.result import Result
-from fcdd.runtime import Runtime
+from fcdd.detector.calibration import Verdict
+from fcdd.detector.result import Result
+from fcdd.detector.runtime import Runtime
+from fcdd.report.colours import colour
+from fcdd.report.inspection import heat
 
 LONGEST_SIDE = 1024  # of a heatmap as PNG: heat is smooth, and a larger one shows nothing more
 PALETTE = colour(np.linspace(0, 1, 256)[None])[0]

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 import fcdd
-from fcdd.runtime import Runtime
+from fcdd.detector.runtime import Runtime
 from fcdd.serve import answers, pages, uploads
 from fcdd.serve.answers import HeatmapKind, Judged, ModelDetail, ModelList, Prediction, Predictions, Problem
 from fcdd.serve.batching import Batcher

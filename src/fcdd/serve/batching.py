@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fcdd.result import Result
+from fcdd.detector.result import Result
 
 Array = NDArray[np.uint8]
 Predict = Callable[[Sequence[Array]], list[Result]]

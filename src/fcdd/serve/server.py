@@ -12,9 +12,9 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
+from fcdd.detector.runtime import Runtime
 from fcdd.errors import FcddError
 from fcdd.interrupt import stop_on_signal
-from fcdd.runtime import Runtime
 from fcdd.serve import app as application
 from fcdd.serve import logs
 from fcdd.serve.guard import check_door

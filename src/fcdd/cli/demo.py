@@ -1,0 +1,80 @@
+"""`fcdd demo`: an inspection set made in code, a detector trained on it, its figures and its heatmaps."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from fcdd import images
+from fcdd.cli.common import Json, Threads, app, figure_lines, reported, set_threads, tell
+from fcdd.cli.evaluate import evaluate_model
+from fcdd.cli.train import TrainOptions, train_model
+from fcdd.report import contact_sheet
+from fcdd.report.colours import colour, overlay
+from fcdd.report.inspection import heat
+
+if TYPE_CHECKING:
+    from fcdd.detector.judge import Judge
+
+SHOWN_SEVERITY = 6  # of ten, from faint to severe: what the sheet shows of each defect
+
+
+def run_demo(output: Path, seed: int = 0, quiet: bool = False) -> dict[str, Any]:
+    """Write plates, model, report and heatmaps into `output`; the figures as plain values."""
+    from fcdd.anomalies.plates import write
+    from fcdd.detector import load
+
+    if output.exists():
+        shutil.rmtree(output)
+    plates = write(output / "plates", seed)
+    model = output / "plate.safetensors"
+    trained = train_model(plates / "train" / "good", None, None, model, TrainOptions(seed=seed), quiet=quiet)
+    page = output / "evaluation.html"
+    figures = evaluate_model(model, plates, page, overwrite=False, skip_bad=False, quiet=quiet)
+    sheet = output / "heatmaps.png"
+    _sheet(load(model), plates, sheet)
+    return {**figures, "training": trained, "picture": str(sheet), "plates": str(plates)}
+
+
+def _sheet(detector: Judge, plates: Path, path: Path) -> None:
+    """One good plate and one of each defect: input, heatmap, overlay, truth."""
+    from fcdd.anomalies.plates import DEFECTS
+
+    name = f"{SHOWN_SEVERITY:03}"
+    rows: list[list[np.ndarray]] = [[], [], [], []]
+    headings = []
+    for kind in ("good", *DEFECTS):
+        array, result = next(detector.inspect([plates / "test" / kind / f"{name}.png"]))
+        values = heat(detector, result)
+        mask = plates / "ground_truth" / kind / f"{name}_mask.png"
+        truth = images.load_mask(mask) if mask.exists() else np.zeros(array.shape[:2], np.bool_)
+        for row, image in zip(rows, (array, colour(values), overlay(array, values), truth), strict=True):
+            row.append(image)
+        headings.append(f"{kind}: {result.verdict}, p {result.p_value:.2g}")
+    contact_sheet(rows, headings, ["input", "heatmap", "overlay", "truth"], path)
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for everything it makes.")] = Path("fcdd-demo"),
+    seed: int = 0,
+    threads: Threads = 0,
+    json_: Json = False,
+) -> None:
+    """Make an inspection set of metal plates, train on its good ones, and show what the detector finds."""
+    with reported():
+        set_threads(threads)
+        figures = run_demo(output, seed, quiet=json_)
+        tell(
+            figures,
+            json_,
+            f"trained on {figures['training']['good']} good plates in {figures['training']['seconds']:.0f} s",
+            *figure_lines(figures),
+            f"plates    {figures['plates']}   (try the other commands on them)",
+            f"page      {figures['report']}",
+            f"picture   {figures['picture']}",
+        )

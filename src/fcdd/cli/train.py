@@ -1,0 +1,150 @@
+"""`fcdd train`: from a folder of good images to a model and its report."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from fcdd import folders, images
+from fcdd.cli.common import Json, SkipBad, Threads, app, reported, set_threads, tell
+from fcdd.detector.settings import Settings
+from fcdd.errors import DataError
+from fcdd.files import refuse_existing
+from fcdd.nn.architecture import Architecture
+from fcdd.report import inspection, render
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """What a user may say about a training besides its images."""
+
+    roi: Path | None = None
+    ignore: Path | None = None
+    max_false_rejects: float | None = None
+    review: float | None = None
+    seed: int = 0
+    trunk: str = Architecture.trunk
+    weights: Path | None = None
+    skip_bad: bool = False
+    whole: bool = False  # the labelled pictures show other things than the part, not defects on it
+    neutralise: Path | None = None  # findings of an audit, whose cues are to tell nothing
+
+
+def train_model(
+    good: Path,
+    defects: Path | None,
+    masks: Path | None,
+    output: Path,
+    options: TrainOptions,
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> dict[str, Any]:
+    """Train a detector, save it to `output` and its report beside it."""
+    from fcdd.anomalies import cues
+    from fcdd.detector.detector import Detector
+
+    page = output.with_suffix(".html")
+    refuse_existing([output, page], overwrite)
+    begun = time.monotonic()
+    found = folders.read_folder(good, defects, masks, skip_bad=options.skip_bad)
+    known = cues.read(options.neutralise) if options.neutralise else []
+    settings = Settings(Architecture(options.trunk), max_false_rejects=options.max_false_rejects, review=options.review)
+    detector = Detector(settings, seed=options.seed, roi=cues.outside(known, _region(options)), weights=options.weights)
+    work = output.with_name(f".{output.name}.work")
+    pasted = [cue for cue in known if cue.mend == cues.PASTE]
+    detector.fit(found.good, found.defects, found.masks, whole=options.whole, cues=pasted, work=work, quiet=quiet)
+    detector.save(output)
+    shutil.rmtree(work, ignore_errors=True)
+    held = [found.good[i] for i in detector.held_out(len(found.good))]
+    shown = folders.Labelled(
+        [*held, *found.defects],
+        [0] * len(held) + [1] * len(found.defects),
+        ["good, held out"] * len(held) + [f"{kind}, trained on" for kind in found.kinds],
+        [*(None for _ in held), *found.masks],
+    )
+    _, items, _ = inspection.evaluate(detector, shown, quiet=quiet)
+    seconds = time.monotonic() - begun
+    subtitle = (
+        f"Trained on {len(found.good) - len(held)} good images in {seconds:.0f} s; below are images it did not see"
+    )
+    render(inspection.report(output.stem, subtitle, items, detector.calibration, inspection.model_card(detector)), page)
+    return {
+        "model": str(output),
+        "report": str(page),
+        "good": len(found.good),
+        "calibration": len(held),
+        "defects": len(found.defects),
+        "skipped": [str(error) for error in found.bad],
+        "seconds": seconds,
+        "guarantee": str(detector.calibration.guarantee(detector.calibration.reject)),
+    }
+
+
+def _region(options: TrainOptions) -> NDArray[np.bool_] | None:
+    """Where to look: inside --roi, outside --ignore."""
+    if options.roi is None and options.ignore is None:
+        return None
+    roi = None if options.roi is None else images.load_mask(options.roi)
+    ignore = None if options.ignore is None else images.load_mask(options.ignore)
+    if roi is not None and ignore is not None and roi.shape != ignore.shape:
+        raise DataError(f"{options.roi} and {options.ignore} have different sizes; make them equal")
+    if roi is None:
+        assert ignore is not None
+        return ~ignore
+    return roi if ignore is None else roi & ~ignore
+
+
+@app.command()
+def train(
+    good: Annotated[Path, typer.Argument(help="Folder of good images.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")] = Path(
+        "model.safetensors"
+    ),
+    defects: Annotated[Path | None, typer.Option(help="Folder of a few labelled defects.")] = None,
+    masks: Annotated[Path | None, typer.Option(help="Folder of the defects' masks.")] = None,
+    whole: Annotated[
+        bool, typer.Option(help="The labelled images show other things than the part, not defects on it.")
+    ] = False,
+    roi: Annotated[Path | None, typer.Option(help="Mask of where to look.")] = None,
+    ignore: Annotated[Path | None, typer.Option(help="Mask of where not to look.")] = None,
+    neutralise: Annotated[
+        Path | None, typer.Option(help="Findings of `fcdd audit`: their cues shall not count.")
+    ] = None,
+    max_false_rejects: Annotated[float | None, typer.Option(help="Share of good parts that may be rejected.")] = None,
+    review: Annotated[float | None, typer.Option(help="Share of good parts that may go to review.")] = None,
+    seed: int = 0,
+    trunk: Annotated[
+        str, typer.Option(help="efficientnet-lite0, efficientnet-lite0-deep (knows things too), vgg11 or vgg16.")
+    ] = "efficientnet-lite0",
+    weights: Annotated[Path | None, typer.Option(help="File of the trunk's ImageNet weights; vgg needs one.")] = None,
+    skip_bad: SkipBad = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing model and report.")] = False,
+    threads: Threads = 0,
+    json_: Json = False,
+) -> None:
+    """Train a detector from good images. A stopped training goes on where it was."""
+    with reported(f"Resume with the same command: fcdd {' '.join(sys.argv[1:])}"):
+        set_threads(threads)
+        options = TrainOptions(
+            roi, ignore, max_false_rejects, review, seed, trunk, weights, skip_bad, whole, neutralise
+        )
+        told = train_model(good, defects, masks, output, options, overwrite, quiet=json_)
+        tell(
+            told,
+            json_,
+            f"trained on {told['good'] - told['calibration']} good images"
+            + (f" and {told['defects']} defects" if told["defects"] else "")
+            + f" in {told['seconds']:.0f} s",
+            told["guarantee"],
+            *(f"skipped {line}" for line in told["skipped"]),
+            f"model     {told['model']}",
+            f"report    {told['report']}",
+        )

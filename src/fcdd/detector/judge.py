@@ -1,0 +1,207 @@
+"""From cells to verdicts: what the trained detector and the exported one share. Needs numpy and Pillow alone."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fcdd import images
+from fcdd.detector.calibration import Calibration, CalibrationError
+from fcdd.detector.result import Grid, Result, explain, score_of
+from fcdd.detector.settings import Settings
+from fcdd.errors import ModelError
+from fcdd.progress import bar
+from fcdd.reading import Picture, digest, name_of, pixels, stream
+
+T = TypeVar("T")
+Then = Callable[[NDArray[np.uint8], NDArray[np.float32]], T]
+BATCH = 4
+REJECT, REVIEW = 0.01, 0.05  # levels where nothing else is asked for and enough images support them
+
+
+class Judge(ABC):
+    """Scores, explains and judges pictures by cells that a subclass computes, and sets its thresholds anew."""
+
+    def __init__(self, settings: Settings, seed: int) -> None:
+        self.settings, self.seed = settings, seed
+        self.card: dict[str, Any] = {}
+        self._grid: Grid | None = None
+        self._inside: NDArray[np.bool_] | None = None
+        self._calibration: Calibration | None = None
+        self.pixel_threshold = math.inf
+        self.pixel_floor = 0.0
+
+    @abstractmethod
+    def _cells(self, inputs: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """RGB inputs (N, H, W, 3) of the grid's shape → cells A (N, h, w)."""
+
+    @abstractmethod
+    def _workers(self) -> AbstractContextManager[int]:
+        """How many threads may ask for cells at the same time, while the context lasts."""
+
+    @abstractmethod
+    def save(self, path: Path | str) -> None:
+        """Everything in one file."""
+
+    # --------------------------------------------------------------------------------------------------- use
+
+    @overload
+    def predict(self, picture: Picture) -> Result: ...  # type: ignore[overload-overlap]  # str and bytes are iterable
+    @overload
+    def predict(self, picture: Iterable[Picture]) -> Iterator[Result]: ...
+    def predict(self, picture: Picture | Iterable[Picture]) -> Result | Iterator[Result]:
+        """The result of one picture (file, bytes or array), or one after the other of many."""
+        if isinstance(picture, str | Path | bytes | np.ndarray):
+            return self.predict_arrays([pixels(picture)])[0]
+        return (result for _, result in self.inspect(picture))
+
+    def predict_arrays(self, arrays: Sequence[NDArray[np.uint8]]) -> list[Result]:
+        """The results of RGB arrays (H, W, 3) of any sizes, computed as one batch."""
+        return [result for _, result in self._see(arrays, self._result)] if arrays else []
+
+    def score_samples(self, pictures: Iterable[Picture]) -> NDArray[np.float64]:
+        """Scores (N,), higher = more anomalous."""
+        return np.array(list(self._each(pictures, lambda _, cells: self.score(cells))), np.float64)
+
+    def inspect(self, pictures: Iterable[Picture]) -> Iterator[tuple[NDArray[np.uint8], Result]]:
+        """Every picture's pixels, RGB uint8 (H, W, 3), with its result."""
+        return self._each(pictures, self._result)
+
+    def score(self, cells: NDArray[np.float32]) -> float:
+        """The score of an image from its cells (h, w)."""
+        return score_of(cells, self.inside, self.settings.top)
+
+    def judge(self, cells: NDArray[np.float32], size: tuple[int, int]) -> Result:
+        """The verdict on one image of `size` (H, W) from its cells (h, w)."""
+        score = self.score(cells)
+        heatmap = self.grid.heatmap(cells, size)
+        calibration = self.calibration
+        return Result(
+            score=score,
+            p_value=calibration.p_value(score),
+            verdict=calibration.verdict(score),
+            heatmap=heatmap,
+            regions=explain(heatmap, self.pixel_threshold),
+            cells=cells,
+        )
+
+    def _result(self, array: NDArray[np.uint8], cells: NDArray[np.float32]) -> tuple[NDArray[np.uint8], Result]:
+        return array, self.judge(cells, (array.shape[0], array.shape[1]))
+
+    def _each(self, pictures: Iterable[Picture], then: Then[T]) -> Iterator[T]:
+        """`then` of every picture's pixels and cells, in the pictures' order."""
+        with self._workers() as workers:
+            yield from stream(pictures, lambda batch: self._see(batch, then), BATCH, workers)
+
+    def _see(self, pictures: Sequence[Picture], then: Then[T]) -> list[T]:
+        """`then` of each picture's pixels and its cells (h, w), which are zero outside the region of interest."""
+        arrays = [pixels(picture) for picture in pictures]
+        maps = self._cells(np.stack([images.resize(array, self.grid.shape) for array in arrays]))
+        return [then(a, np.where(self.inside, cells, np.float32(0))) for a, cells in zip(arrays, maps, strict=True)]
+
+    # --------------------------------------------------------------------------------------------- calibrate
+
+    def calibrate(self, good: Sequence[Picture], max_false_rejects: float | None = None, quiet: bool = True) -> None:
+        """Replace the calibration by that of other good pictures, which must not have been trained on."""
+        self.refuse_trained(good)
+        if max_false_rejects is not None:
+            self.settings = replace(self.settings, max_false_rejects=max_false_rejects, review=None)
+        self._calibrate(good, self._levels(len(good)), quiet)
+
+    def _calibrate(self, good: Sequence[Picture], levels: tuple[float, float], quiet: bool) -> None:
+        """Scores of held-out good pictures, their usual heat, and the heat that only the share `reject` reaches."""
+        reject, review = levels
+        scores, peaks, usual = [], [], []
+
+        def look(_: NDArray[np.uint8], cells: NDArray[np.float32]) -> tuple[float, float, float]:
+            heat = self.grid.heatmap(cells, self.grid.shape)
+            return self.score(cells), float(heat.max()), float(np.median(heat))
+
+        with bar("calibrating", len(good), quiet=quiet) as shown:
+            for score, peak, middle in self._each(good, look):
+                scores.append(score)
+                peaks.append(peak)
+                usual.append(middle)
+                shown.advance(1)
+        self._calibration = Calibration(tuple(scores), review=review, reject=reject)
+        self.pixel_threshold = Calibration(tuple(peaks), review=review, reject=reject).threshold(reject)
+        self.pixel_floor = float(np.median(usual))
+
+    def trained_on(self, picture: Picture) -> bool:
+        return digest(picture)[:16] in self.card["trained"]
+
+    def refuse_trained(self, pictures: Sequence[Picture]) -> None:
+        """CalibrationError where one of the pictures was trained on: its score says nothing about the next part."""
+        repeated = [name_of(picture, i) for i, picture in enumerate(pictures) if self.trained_on(picture)]
+        if repeated:
+            raise CalibrationError(
+                f"{len(repeated)} of these images were trained on, the first is {repeated[0]}; "
+                "their scores would promise too much. Give images that the detector has not seen"
+            )
+
+    def reject_above(self, score: float) -> None:
+        """Reject by this score, found with labelled defects, instead of by the false-reject level."""
+        self._calibration = replace(self.calibration, reject_above=score)
+
+    def _levels(self, images_held: int) -> tuple[float, float]:
+        """(reject, review): as asked, or what `images_held` calibration images support."""
+        smallest = 1 / (images_held + 1)
+        reject = self.settings.max_false_rejects
+        if reject is None:
+            reject = max(REJECT, smallest)
+        elif reject < smallest:
+            needed = math.ceil(1 / reject - 1e-9) - 1
+            raise CalibrationError(
+                f"max false rejects {reject:g} cannot be promised from {images_held} calibration images, the least is "
+                f"{smallest:.2g}: {needed - images_held} more calibration images are needed, "
+                f"{math.ceil((needed - images_held) / self.settings.holdout)} more good images in training"
+            )
+        review = self.settings.review
+        return reject, max(reject, min(0.5, max(REVIEW, 2 * reject) if review is None else review))
+
+    # ------------------------------------------------------------------------------------------------- state
+
+    @property
+    def grid(self) -> Grid:
+        return learnt(self._grid)
+
+    @property
+    def calibration(self) -> Calibration:
+        return learnt(self._calibration)
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Cells (h, w) inside the region of interest."""
+        return learnt(self._inside)
+
+    def info(self) -> dict[str, Any]:
+        """All but weights and region of interest, as a model file keeps it."""
+        return {
+            "settings": asdict(self.settings),
+            "seed": self.seed,
+            "grid": asdict(self.grid),
+            "calibration": self.calibration.to_dict(),
+            "pixel_threshold": self.pixel_threshold,
+            "pixel_floor": self.pixel_floor,
+            "card": self.card,
+        }
+
+    def _remember(self, info: dict[str, Any]) -> None:
+        """Calibration and card from what `info` gave."""
+        self._calibration = Calibration.from_dict(info["calibration"])
+        self.pixel_threshold, self.pixel_floor = info["pixel_threshold"], info["pixel_floor"]
+        self.card = info["card"]
+
+
+def learnt(value: T | None) -> T:
+    if value is None:
+        raise ModelError("the detector has not learnt anything yet: call fit, or Detector.load")
+    return value

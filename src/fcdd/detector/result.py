@@ -1,0 +1,110 @@
+"""What a detector says of one image. Needs numpy alone: torch and the exported model give the same `Result`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fcdd.detector.calibration import Verdict
+from fcdd.regions import Region, regions
+
+
+@dataclass(frozen=True)
+class Result:
+    """A verdict with its explanation.
+
+    `score` is a function of `cells` alone: the mean of the largest share of them (see `score_of`). `heatmap` shows
+    the same cells at the image's own size and pixel grid, and `regions` are its parts above the pixel threshold.
+    """
+
+    score: float
+    p_value: float
+    verdict: Verdict
+    heatmap: NDArray[np.float32]  # (H, W) ≥ 0
+    regions: list[Region]
+    cells: NDArray[np.float32]  # (h, w) ≥ 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers for JSON; maps are left out."""
+        return {
+            "score": self.score,
+            "p_value": self.p_value,
+            "verdict": str(self.verdict),
+            "regions": [asdict(region) for region in self.regions],
+        }
+
+
+def score_of(cells: NDArray[np.float32], inside: NDArray[np.bool_], top: float) -> float:
+    """The mean of the largest `top` share of the cells (h, w) inside the region of interest, at least of one.
+
+    The plain mean of the paper ranks small defects low: hundreds of good cells outweigh three bad ones.
+    """
+    values = np.sort(cells[inside])[::-1]
+    return float(values[: max(1, round(top * len(values)))].mean(dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where cells lie on an image: the centre of the first in pixels of the network's input, and the stride."""
+
+    shape: tuple[int, int]  # height and width of the network's input
+    stride: int
+    start: float
+    sigma: float  # of the Gaussian that shows a cell, in pixels of the input
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Grid:
+        """What `dataclasses.asdict` gave, also by way of JSON."""
+        return Grid(**{**values, "shape": tuple(values["shape"])})
+
+    @property
+    def cells(self) -> tuple[int, int]:
+        return self.shape[0] // self.stride, self.shape[1] // self.stride
+
+    def centres(self, axis: int) -> NDArray[np.float64]:
+        """Where the cells' Gaussians lie along an axis of the input, (cells,)."""
+        places = self.start + self.stride * np.arange(self.cells[axis], dtype=np.float64)
+        return np.clip(places, 0, self.shape[axis] - 1)
+
+    def heatmap(self, cells: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float32]:
+        """Cells (h, w) → heat (H, W) on the pixels of an image of `size`: each pixel the Gaussian mean of the cells.
+
+        Algorithm 1 of the paper with its weights made to add up to one at each pixel, so that heat has the unit of
+        the cells and does not fade towards the border.
+        """
+        rows = self._weights(0, size[0])
+        columns = self._weights(1, size[1])
+        return np.asarray(rows @ cells @ columns.T, np.float32)
+
+    def inside(self, mask: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+        """Cells (h, w) at least half of whose pixels lie in `mask` (H, W), of any size; all where there is none."""
+        if mask is None:
+            return np.ones(self.cells, np.bool_)
+        rows = _areas(mask.shape[0], self.cells[0])
+        columns = _areas(mask.shape[1], self.cells[1])
+        return np.asarray(rows @ mask @ columns.T >= 0.5 - 1e-9, np.bool_)
+
+    def _weights(self, axis: int, pixels: int) -> NDArray[np.float64]:
+        # Pixel p of the image covers the same place as this coordinate of the resized input.
+        places = (np.arange(pixels) + 0.5) * self.shape[axis] / pixels - 0.5
+        distance = places[:, None] - self.centres(axis)
+        density = np.exp(-(distance**2) / (2 * self.sigma**2)) + 1e-30
+        return np.asarray(density / density.sum(1, keepdims=True))
+
+
+def _areas(pixels: int, cells: int) -> NDArray[np.float64]:
+    """(cells, pixels): the share of each cell that each pixel covers."""
+    edges = np.arange(cells + 1) * pixels / cells
+    place = np.arange(pixels)
+    cover = np.minimum(edges[1:, None], place + 1) - np.maximum(edges[:-1, None], place)
+    return np.asarray(np.maximum(cover, 0) * cells / pixels)
+
+
+def explain(heatmap: NDArray[np.float32], threshold: float) -> list[Region]:
+    """Regions above the pixel threshold; specks below a ten-thousandth of the image are left out."""
+    return regions(heatmap, threshold, min_area=max(1, math.ceil(heatmap.size * 1e-4)))

@@ -1,0 +1,195 @@
+"""A user's own folders: good parts, perhaps defects, perhaps masks; checked as a whole before anything starts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
+
+from fcdd import images
+from fcdd.errors import DataError, ImageError
+from fcdd.reading import problems
+
+FEWEST = 10
+_LAYOUTS = (
+    "Expected good/ and defects/ (and, if there are masks, masks/), or MVTec's test/good/, test/<type>/ and "
+    "ground_truth/<type>/, or a folder with good/ and one folder for each type of defect."
+)
+
+
+class Item(NamedTuple):
+    """One image; label 0 is nominal, 1 anomalous."""
+
+    path: Path
+    label: int
+    kind: str  # "good", the subfolder of a defect, or "defect"
+    mask: Path | None
+
+
+class Folder(NamedTuple):
+    """Training images; `kinds` and `masks` go with `defects`; `bad` are the files that were skipped."""
+
+    good: list[Path]
+    defects: list[Path]
+    kinds: list[str]
+    masks: list[Path | None]
+    bad: list[ImageError]
+
+
+class Labelled(NamedTuple):
+    """Test images; `labels`, `kinds` and `mask_paths` go with `paths`."""
+
+    paths: list[Path]
+    labels: list[int]
+    kinds: list[str]
+    mask_paths: list[Path | None]
+
+
+def read_folder(
+    good: Path, defects: Path | None = None, masks: Path | None = None, *, skip_bad: bool = False
+) -> Folder:
+    """Training images of `good`, labelled anomalies of `defects`, and the anomalies' masks.
+
+    A subfolder of `defects` names the type of the defects in it. A mask has its image's name, with any suffix and
+    perhaps `_mask` after the stem, in the same subfolder of `masks` or in `masks` itself. A defect may have none.
+
+    Raises:
+        DataError: a folder missing or inside another, fewer than 10 good images, masks that fit no image or have
+            another size, or files that cannot be read: all of them in one message, unless `skip_bad`.
+    """
+    _apart([place for place in (good, defects, masks) if place is not None])
+    items = _good(good)
+    if defects is not None:
+        items += _defects(images.find(defects), defects, masks)
+    usable, bad = _checked(items, skip_bad)
+    nominal = [item.path for item in usable if item.label == 0]
+    anomalous = [item for item in usable if item.label == 1]
+    if len(nominal) < FEWEST:
+        raise DataError(f"{good}: {len(nominal)} usable good images, at least {FEWEST} are needed. Add good images.")
+    if defects is not None and not anomalous:
+        raise DataError(f"{defects}: no usable images in it. Leave defects out, or give the folder that holds them.")
+    _, _, kinds, paired = _columns(anomalous)
+    return Folder(nominal, [item.path for item in anomalous], kinds, paired, bad)
+
+
+def read_test(root: Path, *, skip_bad: bool = False) -> Labelled:
+    """Test images with labels, kinds and masks from any of three layouts: good/ with defects/ and perhaps masks/;
+    MVTec's class folder; or good/ with a folder for each type of defect, their masks in ground_truth/ in or beside it.
+
+    Raises:
+        DataError: no such layout, masks that fit no image or have another size, or, unless `skip_bad` leaves them
+            out, files that cannot be read.
+    """
+    good, folders, masks = _layout(root)
+    base = folders[0] if folders[0].name == "defects" else folders[0].parent
+    anomalies = [path for folder in folders for path in images.find(folder)]
+    usable, _ = _checked(_good(good) + _defects(anomalies, base, masks), skip_bad)
+    if not usable:
+        raise DataError(f"{root}: no usable images in it. {_LAYOUTS}")
+    return _columns(usable)
+
+
+def usable(inputs: Path, skip_bad: bool) -> tuple[list[Path], list[str]]:
+    """The images of a folder, or the one image given, that decode; and what is wrong with the others."""
+    paths = images.find(inputs) if inputs.is_dir() else [inputs]
+    bad = problems(paths)
+    if bad and not skip_bad:
+        listed = "\n".join(str(error) for error in bad)
+        raise DataError(
+            f"{len(bad)} of {len(paths)} files cannot be used. Repair or remove them, or --skip-bad:\n{listed}"
+        )
+    unfit = {error.source for error in bad}
+    usable = [path for path in paths if str(path) not in unfit]
+    if not usable:
+        raise DataError(f"{inputs}: no usable images in it")
+    return usable, [str(error) for error in bad]
+
+
+def _good(folder: Path) -> list[Item]:
+    return [Item(path, 0, "good", None) for path in images.find(folder)]
+
+
+def _defects(paths: list[Path], base: Path, masks: Path | None) -> list[Item]:
+    paired = _pair(paths, base, masks) if masks else [None] * len(paths)
+    return [Item(path, 1, _kind(path, base), mask) for path, mask in zip(paths, paired, strict=True)]
+
+
+def _columns(items: list[Item]) -> Labelled:
+    return Labelled(
+        [item.path for item in items],
+        [item.label for item in items],
+        [item.kind for item in items],
+        [item.mask for item in items],
+    )
+
+
+def _checked(items: list[Item], skip_bad: bool) -> tuple[list[Item], list[ImageError]]:
+    """The items whose files decode, and the errors of the others; masks must have the size of their image."""
+    bad = problems([item.path for item in items])
+    bad += problems([item.mask for item in items if item.mask], masks=True)
+    if bad and not skip_bad:
+        listed = "\n".join(str(error) for error in bad)
+        raise DataError(f"{len(bad)} files cannot be used. Repair or remove them, or skip bad files:\n{listed}")
+    unfit = {error.source for error in bad}
+    usable = [item for item in items if not unfit & {str(item.path), str(item.mask)}]
+    sizes = [(item, images.size(item.path), images.size(item.mask)) for item in usable if item.mask]
+    wrong = [f"{i.mask}: {m[1]} × {m[0]}, its image {i.path}: {p[1]} × {p[0]}" for i, p, m in sizes if p != m]
+    if wrong:
+        raise DataError("Masks must have the size of their image:\n" + "\n".join(wrong))
+    return usable, bad
+
+
+def _layout(root: Path) -> tuple[Path, list[Path], Path | None]:
+    """The folder of good images, the folders of defects, and the folder of masks."""
+    base = root / "test" if (root / "test" / "good").is_dir() else root
+    if not (base / "good").is_dir():
+        raise DataError(f"{root}: no good/ in it. {_LAYOUTS}")
+    inside = [place for place in (base / "masks", base / "ground_truth") if place.is_dir()]
+    if (base / "defects").is_dir():
+        return base / "good", [base / "defects"], next(iter(inside), None)
+    masks = [*inside, *(place for place in [base.parent / "ground_truth"] if place.is_dir())]
+    others = [place for place in sorted(base.iterdir()) if place.is_dir() and place not in (base / "good", *masks)]
+    others = [place for place in others if not place.name.startswith(".")]
+    if not others:
+        raise DataError(f"{root}: no folder of defects beside good/. {_LAYOUTS}")
+    return base / "good", others, next(iter(masks), None)
+
+
+def _apart(places: Sequence[Path]) -> None:
+    """No folder may hold another, or images would count twice, once with the wrong label."""
+    for one, other in combinations([place.resolve() for place in places], 2):
+        if one == other or one in other.parents or other in one.parents:
+            raise DataError(f"{one} and {other}: one folder lies inside the other. Keep good, defects and masks apart.")
+
+
+def _kind(path: Path, base: Path) -> str:
+    parts = path.relative_to(base).parts
+    return parts[0] if len(parts) > 1 else "defect"
+
+
+def _pair(paths: Sequence[Path], base: Path, masks: Path) -> list[Path | None]:
+    """Each image's mask: same subfolder or none, same stem or stem_mask; every mask must fit exactly one image."""
+    known: dict[tuple[Path, str], list[Path]] = {}
+    for mask in images.find(masks):
+        known.setdefault((mask.relative_to(masks).parent, mask.stem), []).append(mask)
+    paired: list[Path | None] = []
+    for path in paths:
+        keys = [
+            (place, stem)
+            for place in dict.fromkeys((path.relative_to(base).parent, Path()))
+            for stem in (path.stem, f"{path.stem}_mask")
+        ]
+        fitting = next((known[key] for key in keys if key in known), [None])
+        if len(fitting) > 1:
+            raise DataError(f"{path}: two masks fit it, {fitting[0]} and {fitting[1]}. Keep one.")
+        paired.append(fitting[0])
+    uses = Counter(mask for mask in paired if mask)
+    shared = [str(mask) for mask, times in uses.items() if times > 1]
+    if shared:
+        raise DataError(f"{shared[0]}: fits several images of the same name. Sort masks into the images' subfolders.")
+    left = [str(mask) for group in known.values() for mask in group if mask not in uses]
+    if left:
+        raise DataError(f"{len(left)} masks fit no image. Name each like its image, or remove it:\n" + "\n".join(left))
+    return paired

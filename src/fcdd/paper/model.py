@@ -1,0 +1,138 @@
+"""A trained network of a paper recipe with all it needs to be used again, and its evaluation on a split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fcdd import metrics, modelfile
+from fcdd.data import Source, Split
+from fcdd.errors import ModelError
+from fcdd.nn.preprocess import Preprocess
+from fcdd.progress import bar
+from fcdd.training import recipe
+from fcdd.training.loop import network_input
+from fcdd.training.methods import Fcdd, Network, build, method_of
+from fcdd.training.recipe import Recipe
+
+EVALUATION_BATCH = 64
+
+
+@dataclass(frozen=True)
+class PaperModel:
+    """A network with its preprocessing and recipe: images in, scores and heatmaps out, whatever the method.
+
+    Images are uint8 (N, C, H, W) at the recipe's stored size.
+    """
+
+    network: Network
+    preprocess: Preprocess
+    recipe: Recipe
+
+    @torch.no_grad()
+    def scores(self, images: Tensor) -> Tensor:
+        """(N,), higher for more anomalous images."""
+        return method_of(self.recipe, self.network).scores(self._input(images)).cpu()
+
+    def heatmaps(self, images: Tensor) -> Tensor:
+        """(N, 1, size, size) ≥ 0 at the size of the network's input: A′, or what the method has in its place."""
+        return self.explain(images)[1]
+
+    @torch.no_grad()
+    def explain(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores and heatmaps of the same images, at the price of one."""
+        scores, maps = method_of(self.recipe, self.network).explain(self._input(images))
+        return scores.cpu(), maps.cpu()
+
+    @torch.no_grad()
+    def A(self, images: Tensor) -> Tensor:
+        """A (N, 1, h, w) ≥ 0 of FCDD; a score is the mean of a map."""
+        return self._fcdd().A(self._input(images)).cpu()
+
+    def full(self, A: Tensor, sigma: float | None = None) -> Tensor:
+        """A (N, 1, h, w) → A′ (N, 1, size, size), by another σ than the recipe's where one is given."""
+        return self._fcdd().full(A, sigma)
+
+    def _input(self, images: Tensor) -> Tensor:
+        self.network.eval()
+        device = next(self.network.parameters()).device
+        return network_input(self.recipe, self.preprocess, images).to(device)
+
+    def _fcdd(self) -> Fcdd:
+        method = method_of(self.recipe, self.network)
+        if not isinstance(method, Fcdd):
+            raise ModelError(f"a model of method {self.recipe.method!r} has no map A; use scores and heatmaps")
+        return method
+
+    def save(self, path: Path, seed: int) -> None:
+        info = {"recipe": self.recipe.to_dict(), "preprocess": self.preprocess.to_dict(), "seed": seed}
+        modelfile.write(path, "paper-model", self.network.state_dict(), info)
+
+    @staticmethod
+    def load(path: Path) -> PaperModel:
+        tensors, info = modelfile.read(path, "paper-model")
+        loaded = recipe.from_dict(info["recipe"])
+        network = build(loaded)
+        network.load_state_dict(tensors)
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return PaperModel(network, Preprocess.from_dict(info["preprocess"]), loaded)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Figures of one model on one test set. Pixel figures are None where the dataset has no masks."""
+
+    image_auroc: float
+    pixel_auroc: float | None  # pooled over all pixels of all test images: what compares with other papers
+    pixel_auroc_mean: float | None  # mean over the anomalous images
+    scores: list[float]
+
+
+def batches(source: Source, quiet: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
+    """(indices, images) of all of `source`, batch by batch."""
+    with bar("scoring", len(source), quiet=quiet) as shown:
+        for indices in torch.arange(len(source)).split(EVALUATION_BATCH):
+            yield indices, source[indices]
+            shown.advance(len(indices))
+
+
+def score(model: PaperModel, source: Source, quiet: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
+    """(indices, A) of all images of `source`, batch by batch."""
+    return ((indices, model.A(images)) for indices, images in batches(source, quiet))
+
+
+def evaluate(model: PaperModel, split: Split, quiet: bool = False) -> Evaluation:
+    """Image AUROC of the scores; pixel AUROC of the heatmaps, resized to each mask's original size."""
+    scores: list[float] = []
+    pooled, each = metrics.PixelHistogram(), metrics.PixelMean()
+    for indices, images in batches(split.test, quiet):
+        if split.mask is None:
+            scores += model.scores(images).tolist()
+            continue
+        some, maps = model.explain(images)
+        scores += some.tolist()
+        for index, heat in zip(indices.tolist(), maps, strict=True):
+            mask = split.mask(index)
+            resized = _to_mask(heat, mask)
+            pooled.update(resized, mask)
+            each.update(resized, mask)
+    masked = split.mask is not None
+    return Evaluation(
+        image_auroc=metrics.auroc(scores, split.labels.numpy()),
+        pixel_auroc=pooled.auroc() if masked else None,
+        pixel_auroc_mean=each.auroc() if masked else None,
+        scores=scores,
+    )
+
+
+def _to_mask(heat: Tensor, mask: np.ndarray) -> np.ndarray:
+    """A heatmap (1, H, W) at the mask's size, bilinear: nearest neighbour would shift it by up to half a pixel."""
+    if heat.shape[1:] == mask.shape:
+        return heat[0].numpy()
+    return F.interpolate(heat[None], mask.shape, mode="bilinear", align_corners=False)[0, 0].numpy()

@@ -1,0 +1,88 @@
+"""Closer looks at a trained model that an experiment wants besides its AUROC; each gives JSON-able figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+
+from fcdd import metrics
+from fcdd.errors import DataError
+from fcdd.paper import watermark
+from fcdd.paper.model import EVALUATION_BATCH, PaperModel
+from fcdd.paper.run import Job, open_split
+
+SIGMAS = tuple(range(4, 17, 2))
+MARK_SEED = 1  # of the marks on test images, another than of those in training
+
+
+def sigma(job: Job, folder: Path) -> dict[str, Any]:
+    """Pooled pixel AUROC of the saved model's A′ at each σ of `SIGMAS`; the network runs once."""
+    split = open_split(job)
+    if split.mask is None:
+        raise DataError(f"{split.name}: pixel figures need masks, which this dataset does not have")
+    model = PaperModel.load(folder / "model.safetensors")
+    pooled = {width: metrics.PixelHistogram() for width in SIGMAS}
+    for indices in torch.arange(len(split.test)).split(EVALUATION_BATCH):
+        A = model.A(split.test[indices])
+        masks = [split.mask(index) for index in indices.tolist()]
+        for width, histogram in pooled.items():
+            wider = replace(model, recipe=replace(model.recipe, sigma=float(width)))
+            for heat, mask in zip(wider.full(A), masks, strict=True):
+                resized = F.interpolate(heat[None], mask.shape, mode="bilinear", align_corners=False)
+                histogram.update(resized[0, 0].numpy(), mask)
+    return {str(width): histogram.auroc() for width, histogram in pooled.items()}
+
+
+def clever_hans(job: Job, folder: Path) -> dict[str, Any]:
+    """What the model makes of a planted mark, on all test images with and without it.
+
+    For horses and for other images: the share of heat (sum of A′) that lies on the mark's letters and on the box around
+    them, beside the share of the area they take; and the rise of the score by the mark, in standard deviations of the
+    scores of unmarked nominal images.
+    """
+    split = open_split(job)
+    model = PaperModel.load(folder / "model.safetensors")
+    plain, marked, shares = [], [], []
+    for indices in torch.arange(len(split.test)).split(EVALUATION_BATCH):
+        pictures = split.test[indices]
+        pairs = [
+            watermark.plant(picture.permute(1, 2, 0).numpy(), MARK_SEED, str(index))
+            for index, picture in zip(indices.tolist(), pictures, strict=True)
+        ]
+        plain += model.scores(pictures).tolist()
+        scores, maps = model.explain(torch.stack([torch.from_numpy(image).permute(2, 0, 1) for image, _ in pairs]))
+        marked += scores.tolist()
+        shares += [_shares(heat[0].numpy(), mask) for heat, (_, mask) in zip(maps, pairs, strict=True)]
+    labels = split.labels.numpy()
+    before, after, each = np.array(plain), np.array(marked), np.array(shares)
+    spread = before[labels == 0].std() or 1.0
+    figures: dict[str, Any] = {"plain": plain, "marked": marked, "labels": labels.tolist()}
+    for kind, label in (("other", 0), ("anomalous", 1)):
+        names = ("letters_heat", "letters_area", "box_heat", "box_area")
+        means = dict(zip(names, each[labels == label].mean(0).tolist(), strict=True))
+        rise = float((after - before)[labels == label].mean() / spread)
+        figures[kind] = {**means, "rise": rise}
+    figures["auroc"] = metrics.auroc(before, labels)
+    # A nominal image with the mark against a horse without it: below one half the mark counts for more than the horse.
+    fooled = np.where(labels == 1, before, after)
+    figures["auroc_marked_nominal"] = metrics.auroc(fooled, labels)
+    return figures
+
+
+def _shares(heat: NDArray[np.float32], mask: NDArray[np.bool_]) -> tuple[float, float, float, float]:
+    """Share of heat and of area of the mark's letters, then of the box around them."""
+    rows, columns = np.where(mask.any(1))[0], np.where(mask.any(0))[0]
+    box = np.zeros_like(mask)
+    box[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] = True
+    total = float(heat.sum()) or 1.0
+    return tuple(float(value) for region in (mask, box) for value in (heat[region].sum() / total, region.mean()))  # type: ignore[return-value]
+
+
+PROBES: dict[str, Callable[[Job, Path], dict[str, Any]]] = {"sigma": sigma, "clever-hans": clever_hans}

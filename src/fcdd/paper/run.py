@@ -1,0 +1,165 @@
+"""`fcdd run`: train and evaluate one model of a paper recipe on real data."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import fcdd
+from fcdd import files
+from fcdd.anomalies.exposure import exposure as open_exposure
+from fcdd.data import Source, Split, cifar, fashion_mnist, imagenet, mvtec, voc
+from fcdd.data.sources import Files
+from fcdd.errors import DataError, ModelError
+from fcdd.nn import networks
+from fcdd.nn import preprocess as preprocessing
+from fcdd.nn.baselines import Dense
+from fcdd.nn.fcn import FCN
+from fcdd.paper.model import Evaluation, PaperModel, evaluate
+from fcdd.paper.pictures import heatmap_sheet
+from fcdd.seeds import generator_of
+from fcdd.training import loop
+from fcdd.training.methods import METHODS, build
+from fcdd.training.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model of a recipe: all that determines its result, and where the result goes."""
+
+    recipe: Recipe
+    normal: str
+    data: Path
+    seed: int
+    weights: Path | None  # ImageNet weights of a pretrained network
+    random_start: bool = False  # do without them
+    authors_protocol: bool = False  # semi-supervised MVTec: training anomalies stay in the test set
+
+
+def open_split(job: Job) -> Split:
+    """The dataset of the job, with `normal` as its nominal class (VOC: as its anomalous one)."""
+    recipe, root = job.recipe, job.data
+    readers: dict[str, Callable[[], Split]] = {
+        "fmnist": lambda: fashion_mnist.split(root, job.normal),
+        "cifar10": lambda: cifar.split(root, job.normal),
+        "imagenet": lambda: imagenet.split(root, job.normal, size=recipe.stored),
+        "voc": lambda: voc.split(root, job.normal, size=recipe.stored),
+        "mvtec": lambda: mvtec.split(
+            root,
+            job.normal,
+            size=recipe.stored,
+            semi_supervised=recipe.exposure == "labelled",
+            authors_protocol=job.authors_protocol,
+            generator=generator_of(job.seed, "split"),
+        ),
+    }
+    return readers[recipe.dataset]()
+
+
+def open_corpus(job: Job, channels: int, split: Split) -> tuple[Source | None, str]:
+    """The auxiliary anomalies and where they come from; None where they are synthetic or part of the split."""
+    if METHODS[job.recipe.method].nominal_only:
+        return None, "none, trained on nominal images only"
+    if job.recipe.exposure in ("confetti", "labelled"):
+        return None, job.recipe.exposure
+    corpus, provenance = open_exposure(
+        job.recipe.exposure,
+        job.data,
+        channels=channels,
+        size=job.recipe.stored,
+        limit=job.recipe.exposure_limit or None,
+        generator=generator_of(job.seed, "exposure"),
+        exclude=[imagenet.wnid(job.normal)] if job.recipe.dataset == "imagenet" else [],
+    )
+    return corpus, provenance + _overlap(corpus, split)
+
+
+def _overlap(corpus: Source, split: Split) -> str:
+    """What to add to the provenance where the corpus holds classes of the test set, as with Imagenette in both parts.
+
+    Raises:
+        DataError: the corpus holds nominal training or test images themselves.
+    """
+    if not isinstance(corpus, Files):
+        return ""
+    own = {path.resolve() for part in (split.nominal, split.test) if isinstance(part, Files) for path in part.paths}
+    paths = [path.resolve() for path in corpus.paths]
+    if same := sorted(own & set(paths)):
+        raise DataError(
+            f"{same[0]}: one of {len(same):,} images that are both in the problem and among its auxiliary anomalies; "
+            "choose another corpus, or keep the problem's images out of it"
+        )
+    tested = {path.parent.name for path in own}
+    shared = sum(path.parent.name in tested for path in paths)
+    return f", {shared:,} of them of the test set's classes" if shared else ""
+
+
+def starts_from_weights(job: Job) -> bool:
+    """Whether the network starts from ImageNet weights: the recipe, the method and the user must all want it."""
+    return job.recipe.pretrained and METHODS[job.recipe.method].pretrainable and not job.random_start
+
+
+def start(job: Job) -> tuple[PaperModel, loop.Supply, Split, str]:
+    """Everything up to the first step: data, network with its start weights, preprocessing, batches."""
+    torch.manual_seed(generator_of(job.seed, "weights").initial_seed())
+    network = build(job.recipe)
+    if starts_from_weights(job):
+        trunk = network.trunk if isinstance(network, Dense) else network
+        assert isinstance(trunk, FCN)
+        networks.load_weights(trunk, job.recipe.network, job.weights)
+    split = open_split(job)
+    corpus, provenance = open_corpus(job, network.channels, split)
+    preprocess = preprocessing.fit(job.recipe.preprocess, split.nominal)
+    model = PaperModel(network, preprocess, job.recipe)
+    return model, loop.supply(job.recipe, split, corpus, preprocess), split, provenance
+
+
+def run(job: Job, folder: Path, quiet: bool = False, checkpoint_seconds: float = 30.0) -> dict[str, Any]:
+    """Train, evaluate and write model, figures and result into `folder`; what is there already is not done again."""
+    result_path, checkpoint_path = folder / "result.json", folder / "checkpoint.safetensors"
+    identity = json.loads(json.dumps(_identity(job)))
+    if result_path.exists():
+        finished: dict[str, Any] = json.loads(result_path.read_text())
+        if finished["job"] != identity:
+            raise ModelError(f"{folder}: holds the result of another run; choose another -o, or pass --overwrite")
+        return finished
+    model, source, split, provenance = start(job)
+    history = loop.train(model.network, source, job.seed, checkpoint_path, checkpoint_seconds, quiet)
+    model.save(folder / "model.safetensors", job.seed)
+    evaluation = evaluate(model, split, quiet)
+    heatmap_sheet(model, split, evaluation.scores, folder / "heatmaps.png")
+    result = {
+        "job": identity,
+        "name": split.name,
+        **_figures(evaluation),
+        "data": split.provenance,
+        "exposure": provenance,
+        "losses": history.losses,
+        "images_per_second": history.samples / history.seconds if history.seconds else None,
+        "data_share": history.data_seconds / history.seconds if history.seconds else None,
+        "versions": {"fcdd": fcdd.__version__, "torch": torch.__version__, "python": platform.python_version()},
+        "files": {"model": str(folder / "model.safetensors"), "heatmaps": str(folder / "heatmaps.png")},
+    }
+    files.write_atomically(result_path, json.dumps(result, indent=1).encode())
+    checkpoint_path.unlink(missing_ok=True)
+    return result
+
+
+def _figures(evaluation: Evaluation) -> dict[str, Any]:
+    return asdict(evaluation)
+
+
+def _identity(job: Job) -> dict[str, Any]:
+    return {
+        "recipe": job.recipe.to_dict(),
+        "normal": job.normal,
+        "seed": job.seed,
+        "weights": job.weights.name if job.weights and starts_from_weights(job) else "random",
+        "authors_protocol": job.authors_protocol,
+    }

@@ -1,0 +1,239 @@
+"""Every experiment from its plan to its files, on small data in the official layouts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from fcdd.cli import app
+from fcdd.errors import DataError, FcddError
+from fcdd.paper.grid import Ledger
+from fcdd.paper.reproduce import EXPERIMENTS, publish
+from fcdd.paper.reproduce.options import Options
+from fcdd.paper.reproduce.report import Report
+
+from . import layouts
+
+SMALL: dict[str, Any] = {
+    "network": "cifar", "size": 32, "stored": 32, "augment": "none", "freeze": 0, "pretrained": False, "sigma": 4.0,
+    "batch": 8, "passes": 1,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("data")
+    layouts.fashion_mnist(root, train=16, test=8)
+    for write in (layouts.emnist, layouts.mvtec, layouts.voc):
+        write(root)
+    return layouts.cifar(root, count=8)
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all: experiments that share jobs share their results."""
+    return tmp_path_factory.mktemp("out")
+
+
+def reproduced(name: str, options: Options) -> tuple[Report, list[Path]]:
+    ledger, tasks = Ledger(options.output), EXPERIMENTS[name].plan(options)
+    for task in tasks:
+        assert ledger.execute(task) == "done", ledger.failure(task)
+    report, files = publish(name, options, ledger, tasks)
+    assert all(path.stat().st_size > 0 for path in files)
+    return report, files
+
+
+def options_of(root: Path, out: Path, **chosen: Any) -> Options:
+    return Options(**{"data": root, "output": out, "budget": "smoke", "overrides": SMALL, **chosen})
+
+
+def test_table1_has_the_papers_columns_and_what_was_run(root: Path, out: Path) -> None:
+    oe = {"batch": 8, "exposure": f"folder:{root / 'aux'}"}
+    chosen = {"datasets": ("fmnist",), "methods": ("fcdd",), "classes": ("trousers", "0"), "seeds": 2}
+    report, files = reproduced("table1", options_of(root, out, overrides=oe, **chosen))
+    overview, by_class = report.tables
+    cells = dict(zip(by_class.columns, by_class.rows["trouser"], strict=True))
+    assert set(cells["FCDD"].measured) == {0, 1}
+    assert cells["FCDD"].published is not None
+    assert (cells["FCDD"].published.value, cells["Deep SVDD"].text(), cells["HSC"].published) == (0.98, "0.90*", None)
+    mean = dict(zip(overview.columns, overview.rows["Fashion-MNIST"], strict=True))["FCDD"]
+    assert mean.published is not None
+    assert mean.published.value == pytest.approx((0.98 + 0.82) / 2)  # of the two classes that ran
+    text = files[0].read_text()
+    assert "Budget smoke: fmnist 1 of the paper's 400 epochs; 2 seeds (0, 1) where the paper has five" in text
+    assert "Fashion-MNIST idx, 32 of 60,000 training and 16 of 10,000 test images" in text
+    assert "FCDD: 2 of 10 classes ran" in text
+
+
+def test_table2_sigma_and_heatmaps_share_their_model(root: Path, out: Path) -> None:
+    report, files = reproduced("table2", options_of(root, out))
+    cells = dict(zip(report.tables[0].columns, report.tables[0].rows["bottle"], strict=True))
+    assert all(cells[name].measured for name in ("AE-SS", "AE-L2", "FCDD", "FCDD semi-supervised"))
+    assert cells["P-NET"].text() == "0.99*"
+    text = files[0].read_text()
+    assert "MVTec-AD bottle, 16 training and 8 test images; one anomaly of each of 2 defect types" in text
+    jobs = len(list((out / "jobs").glob("mvtec-*")))
+    sigma, files = reproduced("sigma", options_of(root, out))
+    assert list(sigma.tables[0].rows) == ["4", "6", "8", "10", "12", "14", "16"]
+    # At the recipe's own σ the saved model has the figure of its run.
+    assert sigma.tables[0].rows["4"][1].mean == pytest.approx(cells["FCDD"].mean, abs=1e-6)
+    assert len({cells[1].mean for cells in sigma.tables[0].rows.values()}) > 3
+    assert not sigma.tables[0].rows["4"][0].flagged  # one class is no match for the mean of fifteen
+    assert {path.suffix for path in files} == {".md", ".csv", ".tex", ".html", ".png", ".pdf"}
+    heatmaps, files = reproduced("heatmaps", options_of(root, out, datasets=("mvtec",)))
+    assert len(list((out / "jobs").glob("mvtec-*"))) == jobs + 1  # HSC
+    assert len(heatmaps.figures) == 4
+    sheet = Image.open(heatmaps.figures[0])
+    assert sheet.height > 5 * 112  # input, FCDD, gradient, autoencoder, truth
+    assert all(cell.measured for cell in heatmaps.tables[0].rows["mvtec bottle"])
+
+
+def test_the_authors_protocol_runs_and_is_stated(root: Path, out: Path) -> None:
+    chosen = {"protocol": "authors", "methods": ("fcdd", "fcdd semi-supervised")}
+    tasks = EXPERIMENTS["table2"].plan(options_of(root, out, **chosen))
+    assert [task.job.recipe.objective for task in tasks] == ["authors", "pixelwise"]
+    assert [task.job.authors_protocol for task in tasks] == [False, True]
+    chosen["methods"] = ("fcdd semi-supervised",)
+    _, files = reproduced("table2", options_of(root, out, **chosen))
+    assert "Protocol: the authors’ code" in files[0].read_text()
+    assert "kept in the test set (authors' protocol)" in files[0].read_text()
+
+
+def test_oe_source_and_oe_size(root: Path, out: Path) -> None:
+    small = {"batch": 8}
+    report, files = reproduced("oe-source", options_of(root, out, overrides=small, classes=("trouser",)))
+    assert "Changed from the recipe: batch = 8." in files[0].read_text()
+    assert "Shortened: the learning rate falls to zero over the last 50% of the training." in files[0].read_text()
+    cifar100, emnist = report.tables[0].rows["trouser"]
+    assert cifar100.published is not None
+    assert emnist.published is None
+    assert emnist.measured
+    chosen, ledger = options_of(root, out, overrides=small), Ledger(out)
+    tasks = EXPERIMENTS["oe-size"].plan(chosen)
+    assert [task.job.recipe.exposure_limit for task in tasks] == [2, 8, 128, 2048, 0]
+    for task in (tasks[0], tasks[-1]):
+        assert ledger.execute(task) == "done", ledger.failure(task)
+    report, files = publish("oe-size", chosen, ledger, tasks)
+    measured = {row: bool(cells[0].measured) for row, cells in report.tables[0].rows.items()}
+    assert measured == {"2": True, "8": False, "128": False, "2048": False, "all": True}
+    assert any(path.name == "oe-size-heatmaps.pdf" for path in files)
+
+
+def test_receptive_fields_are_the_papers(root: Path, out: Path) -> None:
+    tasks = EXPERIMENTS["receptive-field"].plan(options_of(root, out, classes=("airplane", "bottle"), overrides={}))
+    fields = {"cifar10": [], "mvtec": []}  # type: dict[str, list[str]]
+    for task in tasks:
+        fields[task.job.recipe.dataset].append(task.column)
+        from fcdd.training.methods import build
+
+        assert build(task.job.recipe).field.size == int(task.column)  # type: ignore[union-attr]
+    assert fields["cifar10"] == [str(size) for size in range(18, 33, 2)]
+    assert fields["mvtec"] == ["53", "91", "129", "167", "205", "243"]
+    ledger = Ledger(out)
+    chosen = options_of(root, out, datasets=("cifar10",), classes=("airplane",), overrides={"batch": 8})
+    tasks = EXPERIMENTS["receptive-field"].plan(chosen)
+    for task in tasks[:2]:
+        assert ledger.execute(task) == "done", ledger.failure(task)
+    report, files = publish("receptive-field", chosen, ledger, tasks)
+    assert [bool(cells[1].measured) for cells in report.tables[0].rows.values()] == [True, True] + [False] * 6
+    assert "2 of 8 jobs done" in files[0].read_text()
+    assert len(report.figures) == 2
+
+
+def test_clever_hans_gives_numbers_and_pictures(root: Path, out: Path) -> None:
+    report, files = reproduced("clever-hans", options_of(root, out))
+    rows = report.tables[0].rows
+    assert all(cell.measured for cells in rows.values() for cell in cells)
+    letters, box = (
+        rows[f"marked horses: share of area of {what}"][0].mean for what in ("the letters", "the box around them")
+    )
+    assert letters is not None
+    assert box is not None
+    assert 0 < letters < box < 1
+    assert "is on 2 of 10 training horses and nowhere else" in files[0].read_text()
+    assert [path.name for path in report.figures] == ["clever-hans-marked.png", "clever-hans-clean.png"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["table9"], "there are table1, table2"),
+        (["table1", "--classes", "sofa", "--datasets", "fmnist"], "no class 'sofa' in fmnist; there are t-shirt"),
+        (["table1", "--methods", "magic"], "no method magic here; there are ae, svdd"),
+        (["table1", "--budget", "huge"], "there are smoke, short, paper"),
+        (["table1", "--protocol", "mine"], "there are paper and authors"),
+        (["clever-hans"], "VOCdevkit/VOC2007/JPEGImages"),
+        (["table2", "--on", "moon", "--status"], ""),
+        (["oe-source", "--classes", "trouser", "--on", "moon"], "choose local, ray or ray:ADDRESS"),
+    ],
+)
+def test_bad_input_is_code_2_with_the_remedy(tmp_path: Path, arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, ["reproduce", *arguments, "--data", str(tmp_path), "-o", str(tmp_path / "o")])
+    assert result.exit_code == (2 if message else 0)
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_failed_job_is_told_once_and_the_exit_code_says_so(root: Path, tmp_path: Path) -> None:
+    common = [
+        "reproduce",
+        "table1",
+        "--datasets",
+        "fmnist",
+        "--methods",
+        "fcdd",
+        "--budget",
+        "smoke",
+        "--data",
+        str(root),
+    ]
+    command = [*common, "--oe", "imagenet", "-o", str(tmp_path)]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 1
+    assert "failed: fmnist t-shirt, fcdd, seed 0 and 1 more: DataError" in result.stdout
+    status = json.loads(CliRunner().invoke(app, [*command, "--status", "--json"]).stdout)
+    assert (status["failed"], status["left"]) == (2, 0)
+    assert "Traceback" in status["failures"][0]["traceback"]
+
+
+def test_a_stand_in_trunk_is_for_the_nets_that_have_one(root: Path, out: Path) -> None:
+    options = Options(data=root, output=out, trunk="vgg16", corpus="emnist", random_start=True)
+    chosen = {name: options.tasks(name, ["x"], "c")[0].job.recipe for name in ("fmnist", "mvtec", "voc", "imagenet")}
+    assert [one.network for one in chosen.values()] == ["fmnist", "vgg16", "vgg16", "vgg16"]
+    assert [one.exposure for one in chosen.values()] == ["emnist", "confetti", "labelled", "emnist"]
+
+
+def test_other_classes_than_the_papers_are_not_compared(root: Path, tmp_path: Path) -> None:
+    folders = [tmp_path / "imagenette" / part / f"n0000000{n}" for part in ("train", "val") for n in range(2)]
+    for number, folder in enumerate(folders):
+        folder.mkdir(parents=True)
+        for index in range(4):
+            Image.new("RGB", (40, 40), (60 * number, 20 * index, 90)).save(folder / f"{index}.png")
+    small = {**SMALL, "exposure": f"folder:{root / 'aux'}"}
+    chosen = {"datasets": ("imagenet",), "methods": ("fcdd",), "data": tmp_path, "overrides": small}
+    report, files = reproduced("table1", options_of(root, tmp_path / "out", **chosen))
+    cells = dict(zip(report.tables[0].columns, report.tables[0].rows["ImageNet-30"], strict=True))
+    assert cells["FCDD"].measured
+    assert cells["FCDD"].published is None
+    assert cells["HSC"].text() == "0.97*"
+    assert "2 classes that are not the paper's 30" in files[0].read_text()
+
+
+def test_options_name_what_there_is(root: Path, tmp_path: Path) -> None:
+    options = Options(data=root, output=tmp_path, budget="paper")
+    tasks = options.tasks("fmnist", ["trouser"], "fcdd")
+    assert ([task.job.seed for task in tasks], tasks[0].job.recipe.epochs) == ([0, 1, 2, 3, 4], 400)
+    assert options.classes_of("mvtec") == ["bottle"]
+    assert len(options.classes_of("imagenet")) == 30
+    (tmp_path / "imagenette" / "train" / "n01440764").mkdir(parents=True)
+    assert Options(data=tmp_path, output=tmp_path).classes_of("imagenet") == ["n01440764"]
+    with pytest.raises(DataError):
+        Options(data=root, output=tmp_path, classes=("bottle",)).check_classes(["fmnist"])
+    with pytest.raises(FcddError):
+        options.chosen(["a"], "datasets") and Options(data=root, output=tmp_path, budget="x")

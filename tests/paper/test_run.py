@@ -1,0 +1,139 @@
+"""`fcdd run` as its users call it, on small files in the official layout."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from typer.testing import CliRunner
+
+from fcdd.cli import app
+from fcdd.data.sources import Files
+from fcdd.errors import DataError
+from fcdd.paper.model import PaperModel
+from fcdd.paper.run import Job, _identity, open_corpus, open_split, starts_from_weights
+from fcdd.training import recipe
+
+from ..toy import stripes
+from . import layouts
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Fashion-MNIST of stripes: class 1 is horizontal, class 0 vertical; and a folder of noise as exposure."""
+    return layouts.fashion_mnist(tmp_path_factory.mktemp("data"), train=80, test=30)
+
+
+def run(root: Path, *arguments: str) -> tuple[int, str, str]:
+    common = ["run", "fmnist", "--normal", "trouser", "--data", str(root), "--oe", f"folder:{root / 'aux'}"]
+    result = CliRunner().invoke(app, [*common, "--epochs", "3", "--set", "batch=16", *arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_a_run_learns_writes_its_result_and_is_not_done_twice(root: Path, tmp_path: Path) -> None:
+    code, out, err = run(root, "-o", str(tmp_path / "r"), "--json")
+    assert code == 0, err
+    result = json.loads(out)
+    assert result["image_auroc"] > 0.95
+    assert result["pixel_auroc"] is None
+    assert len(result["losses"]) == 3
+    assert Image.open(result["files"]["heatmaps"]).size[0] > 300
+    assert not (tmp_path / "r" / "checkpoint.safetensors").exists()
+    stamp = (tmp_path / "r" / "model.safetensors").stat().st_mtime_ns
+    code, out, _ = run(root, "-o", str(tmp_path / "r"))
+    assert code == 0
+    assert f"image AUROC         {result['image_auroc']:.4f}" in out
+    assert (tmp_path / "r" / "model.safetensors").stat().st_mtime_ns == stamp
+    code, _, err = run(root, "-o", str(tmp_path / "r"), "--seed", "1")
+    assert (code, "--overwrite" in err) == (2, True)
+
+
+def test_a_saved_model_scores_as_the_run_did(root: Path, tmp_path: Path) -> None:
+    _, out, _ = run(root, "-o", str(tmp_path / "r"), "--json")
+    result = json.loads(out)
+    model = PaperModel.load(Path(result["files"]["model"]))
+    test = torch.cat([stripes(30, False, 4), stripes(30, True, 5)])
+    assert model.A(test).flatten(1).mean(1).tolist() == pytest.approx(result["scores"], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "speed=9"], "unknown recipe value speed"),
+        (["--normal", "sofa"], "sofa"),
+        (["--network", "vgg11", "--set", "pretrained=true"], "--weights FILE"),
+        (["--oe", "folder:/nonexistent-folder"], "nonexistent-folder"),
+    ],
+)
+def test_bad_input_is_code_2_with_the_remedy(root: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
+    code, out, err = run(root, "-o", str(tmp_path / "r"), *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_a_baseline_runs_by_the_same_command(root: Path, tmp_path: Path) -> None:
+    code, out, err = run(root, "-o", str(tmp_path / "r"), "--json", "--set", "method=hsc", "--set", "lr=0.02")
+    assert code == 0, err
+    result = json.loads(out)
+    assert result["job"]["recipe"]["method"] == "hsc"
+    assert result["image_auroc"] > 0.9
+    assert Image.open(result["files"]["heatmaps"]).size[0] > 300
+    model = PaperModel.load(Path(result["files"]["model"]))
+    test = torch.cat([stripes(30, False, 4), stripes(30, True, 5)])
+    assert model.scores(test).tolist() == pytest.approx(result["scores"], rel=1e-4)
+
+
+def test_a_method_without_anomalies_opens_no_corpus(root: Path, tmp_path: Path) -> None:
+    code, out, err = run(
+        root, "-o", str(tmp_path / "r"), "--json", "--set", "method=ae", "--oe", "folder:/nonexistent-folder"
+    )
+    assert code == 0, err
+    assert json.loads(out)["exposure"] == "none, trained on nominal images only"
+
+
+def test_weights_are_named_only_where_they_are_used() -> None:
+    def job(method: str) -> Job:
+        return Job(recipe.load("imagenet", {"method": method}), "n01440764", Path(), 0, Path("vgg11.pth"))
+
+    assert [starts_from_weights(job(method)) for method in ("fcdd", "hsc", "ae", "svdd")] == [True, True, False, False]
+    assert _identity(job("hsc"))["weights"] == "vgg11.pth"
+    assert _identity(job("ae"))["weights"] == "random"
+
+
+@pytest.fixture(scope="module")
+def imagenette(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three classes in ImageNet's layout, two pictures each in train and val."""
+    folder = tmp_path_factory.mktemp("imagenette")
+    for part in ("train", "val"):
+        for wnid in ("n01440764", "n02102040", "n03000684"):
+            (folder / part / wnid).mkdir(parents=True)
+            for index in range(2):
+                noise = np.random.default_rng(index).integers(0, 256, (20, 24, 3), dtype=np.uint8)
+                Image.fromarray(noise).save(folder / part / wnid / f"{index}.png")
+    return folder
+
+
+def imagenet_job(root: Path, exposure: str) -> Job:
+    chosen = recipe.load("imagenet", {"exposure": exposure, "stored": 16, "size": 16})
+    return Job(chosen, "n02102040", root, 0, None, random_start=True)
+
+
+def test_the_nominal_class_is_not_among_its_anomalies(imagenette: Path) -> None:
+    job = imagenet_job(imagenette, "imagenet")
+    corpus, provenance = open_corpus(job, 3, open_split(job))
+    assert isinstance(corpus, Files)
+    assert {path.parent.name for path in corpus.paths} == {"n01440764", "n03000684"}
+    assert {path.parents[1].name for path in corpus.paths} == {"train"}
+    assert "4 of them of the test set's classes" in provenance
+
+
+@pytest.mark.parametrize("part", ["train", "val"])
+def test_a_corpus_with_the_problems_own_images_is_refused(imagenette: Path, part: str) -> None:
+    job = imagenet_job(imagenette, f"folder:{imagenette / part}")
+    with pytest.raises(DataError, match="both in the problem and among its auxiliary anomalies"):
+        open_corpus(job, 3, open_split(job))

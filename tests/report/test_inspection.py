@@ -1,0 +1,217 @@
+"""Pictures through a real small detector: figures against scikit-learn and the metrics, files as they are read."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.metrics import roc_auc_score
+
+from fcdd import images, metrics
+from fcdd.detector.calibration import Verdict
+from fcdd.detector.detector import Detector, Settings
+from fcdd.detector.result import Result
+from fcdd.folders import Labelled
+from fcdd.nn.description import Architecture
+from fcdd.regions import Region
+from fcdd.report import inspection, render
+from fcdd.report.colours import overlay
+from fcdd.report.inspection import BOX, heat, marked
+
+SMALL = Settings(architecture=Architecture(planes=4, directions=2), smallest=64, largest=96, vectors=2000)
+SIZE = (72, 96)
+
+
+def part(seed: int, size: tuple[int, int] = SIZE) -> np.ndarray:
+    """A brushed surface: streaks along x, RGB uint8 (H, W, 3)."""
+    random = np.random.default_rng(seed)
+    streaks = 130 + 25 * random.standard_normal((size[0], 1)) + 4 * random.standard_normal(size)
+    return np.clip(streaks[..., None] * [1.0, 0.95, 0.9], 0, 255).astype(np.uint8)
+
+
+def defective(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A part with a square brushed the other way, and its mask."""
+    picture, mask = part(seed), np.zeros(SIZE, np.bool_)
+    mask[24:48, 40:64] = True
+    picture[mask] = picture[24:48, 40:64].transpose(1, 0, 2).reshape(-1, 3)
+    return picture, mask
+
+
+@pytest.fixture(scope="module")
+def detector() -> Detector:
+    return Detector(SMALL).fit([part(seed) for seed in range(16)])
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
+    """Six good parts and four defective ones with masks, as files."""
+    root = tmp_path_factory.mktemp("pictures")
+    found = Labelled([], [], [], [])
+    for seed in range(100, 106):
+        images.save_png(part(seed), root / f"{seed}.png")
+        found.paths.append(root / f"{seed}.png")
+        found.mask_paths.append(None)
+    for seed in range(200, 204):
+        picture, mask = defective(seed)
+        images.save_png(picture, root / f"{seed}.png")
+        images.save_png(mask.astype(np.uint8) * 255, root / f"{seed}_mask.png")
+        found.paths.append(root / f"{seed}.png")
+        found.mask_paths.append(root / f"{seed}_mask.png")
+    found.labels.extend([0] * 6 + [1] * 4)
+    found.kinds.extend(["good"] * 6 + ["turned"] * 4)
+    return found
+
+
+def masks_of(pictures: Labelled) -> list[np.ndarray]:
+    return [np.zeros(SIZE, np.bool_) if path is None else images.load_mask(path) for path in pictures.mask_paths]
+
+
+def test_figures_are_those_of_the_results(detector: Detector, pictures: Labelled) -> None:
+    evaluation, items, ranking = inspection.evaluate(detector, pictures, quiet=True)
+    results = list(detector.predict(pictures.paths))
+    scores, masks = [r.score for r in results], masks_of(pictures)
+    assert [item.score for item in items] == scores
+    assert evaluation.images == 10
+    assert evaluation.image_auroc == pytest.approx(roc_auc_score(pictures.labels, scores))
+    assert (evaluation.image_auroc_low, evaluation.image_auroc_high) == metrics.auroc_interval(scores, pictures.labels)
+    assert evaluation.best_f1 == metrics.best_f1(scores, pictures.labels)[0]
+    heats = np.stack([r.heatmap for r in results])
+    assert evaluation.pixel_auroc == pytest.approx(roc_auc_score(np.stack(masks).ravel(), heats.ravel()), abs=1e-4)
+    overlap = metrics.Aupro()
+    for one, mask in zip(heats, masks, strict=True):
+        overlap.update(one, mask)
+    assert evaluation.aupro == overlap.aupro()
+    assert ranking is not None
+    assert ranking.auroc() == evaluation.pixel_auroc
+    assert evaluation.images_per_second > 0
+
+
+def test_the_toy_defects_are_found(detector: Detector, pictures: Labelled) -> None:
+    evaluation, _, _ = inspection.evaluate(detector, pictures, quiet=True)
+    assert evaluation.image_auroc == 1.0
+    assert evaluation.pixel_auroc is not None
+    assert evaluation.pixel_auroc > 0.9
+
+
+def test_verdicts_are_counted_by_kind(detector: Detector, pictures: Labelled) -> None:
+    evaluation, items, _ = inspection.evaluate(detector, pictures, quiet=True)
+    for kind in ("good", "turned"):
+        told = [str(item.verdict) for item in items if item.kind == kind]
+        assert evaluation.verdicts[kind] == {verdict: told.count(verdict) for verdict in set(told)}
+    assert set(evaluation.verdicts) == {"good", "turned"}
+
+
+def test_items_show_the_truth_where_it_is_known(detector: Detector, pictures: Labelled) -> None:
+    _, items, _ = inspection.evaluate(detector, pictures, quiet=True)
+    assert [item.name for item in items] == [str(path) for path in pictures.paths]
+    assert [item.label for item in items] == pictures.labels
+    assert [len(item.thumbnails) for item in items] == [3] * 6 + [4] * 4
+    assert {item.size for item in items} == {(96, 72)}
+
+
+def test_what_cannot_be_measured_is_none(detector: Detector, pictures: Labelled) -> None:
+    good = Labelled(pictures.paths[:2], pictures.labels[:2], pictures.kinds[:2], pictures.mask_paths[:2])
+    alone, _, ranking = inspection.evaluate(detector, good, quiet=True)
+    assert (alone.image_auroc, alone.image_auroc_low, alone.best_f1, alone.pixel_auroc, alone.aupro) == (None,) * 5
+    assert ranking is None
+    one_mask_short = pictures._replace(mask_paths=[*pictures.mask_paths[:-1], None])
+    partly, _, ranking = inspection.evaluate(detector, one_mask_short, quiet=True)
+    assert partly.image_auroc is not None
+    assert (partly.pixel_auroc, partly.aupro, ranking) == (None, None, None)
+
+
+def test_the_report_holds_its_thresholds_and_renders(detector: Detector, pictures: Labelled, tmp_path: Path) -> None:
+    _, items, ranking = inspection.evaluate(detector, pictures, quiet=True)
+    calibration = detector.calibration
+    data = inspection.report("plate", "ten parts", items, calibration, {"Data": {"good": "16"}}, ranking)
+    assert data.thresholds["review"] == calibration.threshold(calibration.review)
+    assert data.thresholds["reject"] == calibration.threshold(calibration.reject)
+    render(data, tmp_path / "page.html")
+    assert "ten parts" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def written(detector: Detector, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three pictures of different sizes and types below one root, and what was written about them."""
+    root = tmp_path_factory.mktemp("incoming")
+    (root / "shift 1").mkdir()
+    images.save_png(part(300), root / "a.png")
+    Image.fromarray(defective(301)[0]).save(root / "a.bmp")
+    images.save_png(part(302, (144, 192)), root / "shift 1" / "b.png")
+    paths = [root / "a.bmp", root / "a.png", root / "shift 1" / "b.png"]
+    rows = inspection.write_results(detector, paths, root, root / "out", quiet=True)
+    (root / "rows.json").write_text(json.dumps(rows))
+    return root
+
+
+def test_files_tell_what_predict_tells(detector: Detector, written: Path) -> None:
+    rows = [json.loads(line) for line in (written / "out" / "results.jsonl").read_text().splitlines()]
+    assert rows == json.loads((written / "rows.json").read_text())
+    assert [row["file"] for row in rows] == ["a.bmp", "a.png", str(Path("shift 1") / "b.png")]
+    for row in rows:
+        result = detector.predict(written / row["file"])
+        assert row["score"] == pytest.approx(result.score, rel=1e-4)
+        assert row["verdict"] == str(result.verdict)
+        assert len(row["regions"]) == len(result.regions)
+    assert rows[0]["verdict"] == "NG"
+    assert rows[0]["regions"]
+
+
+def test_the_table_has_the_same_numbers(written: Path) -> None:
+    rows = json.loads((written / "rows.json").read_text())
+    with open(written / "out" / "scores.csv", newline="") as file:
+        table = list(csv.DictReader(file))
+    assert list(table[0]) == ["file", "score", "p_value", "verdict", "regions"]
+    for line, row in zip(table, rows, strict=True):
+        assert (line["file"], line["verdict"]) == (row["file"], row["verdict"])
+        assert (float(line["score"]), float(line["p_value"])) == (row["score"], row["p_value"])
+        assert int(line["regions"]) == len(row["regions"])
+
+
+def test_overlays_have_the_pictures_size_and_none_overwrites_another(written: Path) -> None:
+    for row in json.loads((written / "rows.json").read_text()):
+        seen = images.load(written / "out" / row["overlay"])
+        assert seen.shape == images.load(written / row["file"]).shape
+    assert len(list((written / "out" / "overlays").rglob("*.png"))) == 3
+
+
+def result_with(heatmap: np.ndarray, regions: list[Region]) -> Result:
+    return Result(1.0, 0.1, Verdict.NG, heatmap.astype(np.float32), regions, np.zeros((2, 2), np.float32))
+
+
+def detector_with(threshold: float, floor: float) -> Detector:
+    detector = Detector(SMALL)
+    detector.pixel_threshold, detector.pixel_floor = threshold, floor
+    return detector
+
+
+def test_heat_is_dark_where_parts_are_good_and_has_the_pixel_threshold_at_one_half() -> None:
+    result = result_with(np.array([[0.0, 0.1, 0.3, 0.5, 99.0]]), [])
+    assert np.allclose(heat(detector_with(0.3, 0.1), result), [[0, 0, 0.5, 1, 1]])
+    assert heat(detector_with(math.inf, 0.0), result).max() == 0
+    assert np.isfinite(heat(detector_with(0.0, 0.0), result)).all()
+
+
+@pytest.mark.parametrize("height", [60, 900])
+def test_a_box_is_drawn_around_each_region_and_nowhere_else(height: int) -> None:
+    array = np.full((height, 80, 3), 90, np.uint8)
+    regions = [Region(10, 20, 15, 12, 100, 1.0, 0.5), Region(40, 5, 20, 30, 100, 1.0, 0.5)]
+    heatmap = np.zeros((height, 80))
+    heatmap[20:32, 10:25] = 0.5
+    result = result_with(heatmap, regions)
+    detector = detector_with(0.5, 0.0)
+    shown, plain = marked(detector, array, result), overlay(array, heat(detector, result))
+    width = max(1, height // 300)
+    expected = np.zeros((height, 80), np.bool_)
+    for r in regions:
+        expected[r.y : r.y + r.height, r.x : r.x + r.width] = True
+        expected[r.y + width : r.y + r.height - width, r.x + width : r.x + r.width - width] = False
+    assert (shown[expected] == BOX).all()
+    assert np.array_equal(shown[~expected], plain[~expected])
+    assert (plain[25, 15] != 90).any()  # the heat shows within the box
+    assert (array == 90).all()
