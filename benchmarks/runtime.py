@@ -32,7 +32,8 @@ LOADED = {
     "torch": "import torch; torch.set_num_threads({threads}); from fcdd.detector import Detector; "
     "judge = Detector.load({model!r})",
     "onnxruntime": "from fcdd.detector.runtime import Runtime; judge = Runtime({model!r}, threads={threads})",
-    "openvino": "from fcdd.detector.runtime import Runtime; judge = Runtime({model!r}, threads={threads}, backend='openvino')",
+    "openvino": "from fcdd.detector.runtime import Runtime; "
+    "judge = Runtime({model!r}, threads={threads}, backend='openvino')",
 }
 COLD = "import time; begun = time.perf_counter(); {load}; judge.predict({image!r}); print(time.perf_counter() - begun)"
 WARM = """{load}

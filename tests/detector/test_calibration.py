@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fcdd.detector.calibration import Calibration, CalibrationError, Verdict, beta_quantile, drift
+from fcdd.detector.calibration import Calibration, CalibrationError, Limits, Verdict, beta_quantile, drift
 from fcdd.errors import FcddError
 
 
@@ -166,3 +166,15 @@ def test_json_round_trip_and_validation() -> None:
     for case in broken:
         with pytest.raises(CalibrationError):
             Calibration.from_dict(case)  # type: ignore[arg-type]
+
+
+def test_a_threshold_that_was_set_promises_nothing_and_review_stays_below_it() -> None:
+    scores = tuple(0.01 * k for k in range(1, 101))
+    by_level = Calibration(scores, review=0.05, reject=0.01)
+    assert by_level.limits == Limits(by_level.threshold(0.05), by_level.threshold(0.01))
+    assert by_level.promise == str(by_level.guarantee(0.01))
+    set_low = Calibration(scores, review=0.05, reject=0.01, reject_above=0.8)
+    assert set_low.limits == Limits(0.8, 0.8)
+    assert "20 of the 100 good calibration images score above it" in set_low.promise
+    assert "at most" not in set_low.promise
+    assert Calibration(scores, reject_above=0.0).limits.reject == 0.0

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fcdd import images
 from fcdd.detector.calibration import Verdict
 from fcdd.detector.detector import Detector
+from fcdd.detector.result import strongest
 from fcdd.folders import Labelled
 from fcdd.progress import bar
 from fcdd.reading import Picture as Source
@@ -45,7 +46,7 @@ class Evidence:
     def hot(self) -> NDArray[np.intp]:
         """(N, k): the cells whose mean is the score, hottest first, as places in the flattened grid."""
         inside = self.detector.inside.ravel()
-        count = max(1, round(self.detector.settings.top * int(inside.sum())))
+        count = strongest(int(inside.sum()), self.detector.settings.top)
         flat = np.where(inside, self.cells.reshape(len(self.cells), -1), -1)
         return np.argsort(-flat, 1, kind="stable")[:, :count]
 
@@ -70,8 +71,7 @@ class Evidence:
         """
         middle = float(np.median(self.scores[self.good]))
         gap = float(np.median(self.scores[self.bad])) - middle if len(self.bad) else 0.0
-        calibration = self.detector.calibration
-        return gap if gap > 0 else max(calibration.threshold(calibration.reject) - middle, 1e-9)
+        return gap if gap > 0 else max(self.detector.calibration.limits.reject - middle, 1e-9)
 
     def some_good(self, count: int) -> NDArray[np.intp]:
         """At most `count` good parts, evenly over all."""

@@ -55,9 +55,9 @@ def calibrate_model(
     return {
         "model": str(output),
         "calibration": len(calibration.scores),
-        "review_above": calibration.threshold(calibration.review),
-        "reject_above": calibration.reject_above or calibration.threshold(calibration.reject),
-        "guarantee": str(calibration.guarantee(calibration.reject)),
+        "review_above": calibration.limits.review,
+        "reject_above": calibration.limits.reject,
+        "guarantee": calibration.promise,
     }
 
 

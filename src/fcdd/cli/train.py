@@ -84,7 +84,7 @@ def train_model(
         "defects": len(found.defects),
         "skipped": [str(error) for error in found.bad],
         "seconds": seconds,
-        "guarantee": str(detector.calibration.guarantee(detector.calibration.reject)),
+        "guarantee": detector.calibration.promise,
     }
 
 

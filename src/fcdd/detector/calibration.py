@@ -60,6 +60,14 @@ class Guarantee:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """Scores above which a part goes to review and above which it is rejected; review ≤ reject."""
+
+    review: float
+    reject: float
+
+
+@dataclass(frozen=True)
 class Calibration:
     """Scores of held-out good images, ascending, and the levels at which to review and to reject.
 
@@ -87,6 +95,23 @@ class Calibration:
     def threshold(self, level: float) -> float:
         """The lowest threshold that a good part exceeds with probability ≤ α: the ⌈(1 − α)(n + 1)⌉-th smallest sᵢ."""
         return self.scores[-self._allowed(level)]
+
+    @property
+    def limits(self) -> Limits:
+        """The thresholds in force: by their levels, unless the reject threshold was set from defects or by hand."""
+        reject = self.threshold(self.reject) if self.reject_above is None else self.reject_above
+        return Limits(min(self.threshold(self.review), reject), reject)
+
+    @property
+    def promise(self) -> str:
+        """What the reject threshold in force promises, in a sentence; one that was set promises nothing of its own."""
+        if self.reject_above is None:
+            return str(self.guarantee(self.reject))
+        above = sum(score > self.reject_above for score in self.scores)
+        return (
+            f"Rejects above {self.reject_above:.4g}, a threshold that was set from labelled defects or by hand. "
+            f"{above} of the {len(self.scores)} good calibration images score above it; no rate is promised beyond that."
+        )
 
     def guarantee(self, level: float) -> Guarantee:
         """What `threshold(level)` promises. With k = ⌊α(n + 1)⌋ the realised rate follows Beta(k, n + 1 − k)."""

@@ -18,7 +18,7 @@ import torch
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from fcdd.detector.detector import Detector
-from fcdd.detector.result import Grid
+from fcdd.detector.result import Grid, strongest
 from fcdd.detector.runtime import CELLS, HEATMAP, INPUT, SCORE
 
 OPSET = 18
@@ -194,9 +194,9 @@ def _finish(graph: Nodes, A: str, height: str, width: str, detector: Detector) -
     graph("Where", graph.constant(inside, np.bool_), flat, graph.constant(0, np.float32), output=CELLS)
     row = graph("Flatten", CELLS, axis=1)
     seen = graph("Gather", row, graph.constant(np.flatnonzero(inside), np.int64), axis=1)
-    count = max(1, round(detector.settings.top * int(inside.sum())))
-    strongest, _ = graph.pair("TopK", seen, graph.constant([count], np.int64), axis=1)
-    graph("ReduceMean", strongest, graph.constant([1], np.int64), keepdims=0, output=SCORE)
+    count = strongest(int(inside.sum()), detector.settings.top)
+    largest, _ = graph.pair("TopK", seen, graph.constant([count], np.int64), axis=1)
+    graph("ReduceMean", largest, graph.constant([1], np.int64), keepdims=0, output=SCORE)
     rows = _gaussians(graph, height, detector.grid, 0)
     columns = graph("Transpose", _gaussians(graph, width, detector.grid, 1), perm=[1, 0])
     graph("MatMul", graph("MatMul", rows, CELLS), columns, output=HEATMAP)

@@ -39,13 +39,18 @@ class Result:
         }
 
 
+def strongest(cells: int, top: float) -> int:
+    """How many of `cells` cells make the score: the share `top` of them, at least one."""
+    return max(1, round(top * cells))
+
+
 def score_of(cells: NDArray[np.float32], inside: NDArray[np.bool_], top: float) -> float:
     """The mean of the largest `top` share of the cells (h, w) inside the region of interest, at least of one.
 
     The plain mean of the paper ranks small defects low: hundreds of good cells outweigh three bad ones.
     """
     values = np.sort(cells[inside])[::-1]
-    return float(values[: max(1, round(top * len(values)))].mean(dtype=np.float64))
+    return float(values[: strongest(len(values), top)].mean(dtype=np.float64))
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ class ReportData:
     thresholds: Mapping[str, float] = field(default_factory=dict)  # for example {"review": 0.12, "reject": 0.31}
     cards: Sequence[Card] = ()  # further headline numbers, for example AUPRO or images per second
     pixel: Ranking | None = None  # `PixelHistogram.ranking()`
-    guarantee: str = ""  # `str(Calibration.guarantee(level))`
+    guarantee: str = ""  # `Calibration.promise`
     model_card: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # section → name → value
     notes: Sequence[str] = ()
     limits: Sequence[str] = LIMITS

@@ -155,19 +155,15 @@ def report(
     cards: Sequence[Card] = (),
 ) -> ReportData:
     """The page of a training or an evaluation."""
-    reject = calibration.reject_above
-    thresholds = {
-        "review": calibration.threshold(calibration.review),
-        "reject": calibration.threshold(calibration.reject) if reject is None else reject,
-    }
+    limits = calibration.limits
     return ReportData(
         title=title,
         subtitle=subtitle,
         items=items,
-        thresholds=thresholds,
+        thresholds={"review": limits.review, "reject": limits.reject},
         cards=cards,
         pixel=pixel,
-        guarantee=str(calibration.guarantee(calibration.reject)),
+        guarantee=calibration.promise,
         model_card=card,
     )
 

@@ -157,7 +157,7 @@ def _png(runtime: Runtime, result: Result) -> Heatmap:
     image = Image.fromarray(levels)
     image.putpalette(PALETTE.tobytes())
     stream = io.BytesIO()
-    # As `fcdd.colours.overlay` mixes them: the hotter, the more of the colour shows.
+    # As `fcdd.report.colours.overlay` mixes them: the hotter, the more of the colour shows.
     image.save(stream, "PNG", transparency=bytes(range(256)), compress_level=3)
     encoded = base64.b64encode(stream.getvalue()).decode()
     return Heatmap(kind=HeatmapKind.PNG, width=levels.shape[1], height=levels.shape[0], png=encoded)
@@ -173,17 +173,16 @@ def summary(name: str, runtime: Runtime) -> ModelSummary:
 
 def detail(name: str, runtime: Runtime) -> ModelDetail:
     calibration = runtime.calibration
-    by_hand = calibration.reject_above
-    promise = calibration.guarantee(calibration.reject)
+    limits, promise = calibration.limits, calibration.guarantee(calibration.reject)
     return ModelDetail(
         **summary(name, runtime).model_dump(),
         calibration_scores=list(calibration.scores),
         reject_level=calibration.reject,
         review_level=calibration.review,
-        reject_above=calibration.threshold(calibration.reject) if by_hand is None else by_hand,
-        review_above=calibration.threshold(calibration.review),
+        reject_above=limits.reject,
+        review_above=limits.review,
         guarantee=None
-        if by_hand is not None
+        if calibration.reject_above is not None
         else Guarantee(
             level=promise.level,
             expected=promise.expected,
