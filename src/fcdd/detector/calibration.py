@@ -110,7 +110,7 @@ class Calibration:
         above = sum(score > self.reject_above for score in self.scores)
         return (
             f"Rejects above {self.reject_above:.4g}, a threshold that was set from labelled defects or by hand. "
-            f"{above} of the {len(self.scores)} good calibration images score above it; no rate is promised beyond that."
+            f"{above} of the {len(self.scores)} good calibration images score above it; no rate is promised."
         )
 
     def guarantee(self, level: float) -> Guarantee:
