@@ -10,7 +10,6 @@ from typing import Generic, TypeVar
 from fcdd.errors import FcddError
 
 T = TypeVar("T")
-V = TypeVar("V")
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -28,11 +27,11 @@ class Registry(Mapping[str, T], Generic[T]):
         self._known: dict[str, T] = {}
         self._loaded = False
 
-    def register(self, name: str) -> Callable[[V], V]:
+    def register(self, name: str) -> Callable[[T], T]:
         """A decorator, or a function of one argument, that keeps what it is given under `name`."""
 
-        def keep(value: V) -> V:
-            if self._known.setdefault(name, value) is not value:  # type: ignore[arg-type, comparison-overlap]
+        def keep(value: T) -> T:
+            if self._known.setdefault(name, value) is not value:
                 raise ValueError(f"there are two of {self.what} {name!r}")
             return value
 
