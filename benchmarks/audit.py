@@ -171,7 +171,7 @@ def cue_run(name: str, data: Path, runs: Path) -> dict[str, Any]:
         model, earlier = root / f"{when}.safetensors", None if when == "before" else root / "before.json"
         if not model.exists():
             whole = case.whole[when == "after"]
-            options = TrainOptions(seed=case.seed, trunk=case.trunk, whole=whole, neutralise=earlier)
+            options = TrainOptions(seed=case.seed, network=case.trunk, whole=whole, neutralise=earlier)
             train_model(train / "good", train / "defects", None, model, options, overwrite=True)
         findings = audited(model, train, root / f"{when}.html")
         told[when] = {

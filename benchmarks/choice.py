@@ -33,13 +33,9 @@ from fcdd.nn.planes import Planes
 from fcdd.nn.trunks import Block, LiteTrunk
 from fcdd.seeds import generator_of
 from fcdd.training import bank
+from fcdd.training.learners import LEARNERS
 
-KINDS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
-    "scratch": synthetic.scratch,
-    "stain": synthetic.stain,
-    "cutpaste": synthetic.cutpaste,
-    "texture": synthetic.texture,
-}
+KINDS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {name: synthetic.KINDS[name] for name in synthetic.LOCAL}
 HELD = 30  # good images that get defects, of those that the fit holds out
 TOPS = (0.001, 0.003, 0.01, 0.03, 0.1, 1.0)
 SIGMAS = (4.0, 8.0, 12.0, 16.0)
@@ -49,7 +45,7 @@ SIGMAS = (4.0, 8.0, 12.0, 16.0)
 class Variant:
     """What is chosen among; the defaults are where the choice started."""
 
-    size: int = Settings.largest
+    size: int = LEARNERS["nominal"].largest
     taps: tuple[int, ...] = (2, 4, 7, 10)
     planes: int = Architecture.planes
     directions: int = Architecture.directions
@@ -148,7 +144,7 @@ def study(root: Path, size: int, wanted: list[Variant], runs: Path) -> None:
     cells = size // base.field.stride
     vectors = bank.gather(base, training, torch.ones(cells**2, dtype=torch.bool), Settings.vectors, 0)
     shown = [(p, features_of(base, p.pixels)) for p in sets_of(root, size, [good[i] for i in held])]
-    grid = Grid((size, size), base.field.stride, base.field.start, Settings.sigma)
+    grid = Grid((size, size), base.field.stride, base.field.start, base.sigma)
     for variant in wanted:
         told = {"class": root.name, "variant": str(variant), **fitted(base, variant, vectors, shown, grid)}
         paths[variant].write_text(json.dumps(told))

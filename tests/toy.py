@@ -55,4 +55,4 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     model, supply = toy_training(epochs=6)
     loop.train(model.network, supply, 0, folder / "checkpoint.safetensors", checkpoint_seconds=0.0, quiet=True)
-    model.save(folder / "model.safetensors", 0)
+    model.save(folder / "model.safetensors", 0, toy_split())

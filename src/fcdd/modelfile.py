@@ -14,7 +14,7 @@ from fcdd.files import write_atomically
 if TYPE_CHECKING:  # a line PC has no torch, and needs the checks and the safe writing alone
     from torch import Tensor
 
-SCHEMA = 1
+SCHEMA = 2  # 2 names the kind of network; files of schema 1 are read as well
 ENTRY = "fcdd"  # of the file's metadata
 
 
@@ -45,6 +45,17 @@ def read(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise ModelError(f"{path}: its content does not match its checksum; it was changed or damaged after saving")
     info: dict[str, Any] = json.loads(header["info"])
     return tensors, info
+
+
+def kind_of(path: Path) -> str:
+    """What a file of ours holds, such as detector, from its header alone; ModelError where it is not one of ours."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="np") as file:
+            return str(json.loads((file.metadata() or {})[ENTRY])["format"]).removeprefix("fcdd-")
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise ModelError(f"{path}: not a readable model file of fcdd ({error})") from None
 
 
 def header_of(path: Path, kind: str, entry: str | None) -> dict[str, Any]:

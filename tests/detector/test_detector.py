@@ -179,3 +179,35 @@ def test_a_training_killed_at_random_moments_ends_with_the_same_model(plates: Pa
     assert launch("killed.safetensors").wait() == 0
     assert (tmp_path / "whole.safetensors").read_bytes() == (tmp_path / "killed.safetensors").read_bytes()
     assert not [name for name in os.listdir(tmp_path) if name.endswith(".work")]
+
+
+def test_a_file_of_schema_1_is_read(tmp_path: Path, deployed: Deployed) -> None:
+    """It names no kind of network, has no weights of the parts, and its share of strongest cells is a setting."""
+    deployed.detector.save(tmp_path / "new.safetensors")
+    tensors, info = modelfile.read(tmp_path / "new.safetensors", "detector")
+    del tensors["weights"]
+    architecture = {k: v for k, v in info.pop("architecture").items() if k != "kind"}
+    old = {"smallest": 128, "largest": 128, "vectors": 8000, "holdout": 0.25, "top": 0.01, "sigma": 8.0}
+    info["settings"] = {**old, "architecture": architecture, "max_false_rejects": None, "review": None}
+    del info["top"]
+    monkey = pytest.MonkeyPatch()
+    monkey.setattr(modelfile, "SCHEMA", 1)
+    modelfile.write(tmp_path / "old.safetensors", "detector", tensors, info)
+    monkey.undo()
+    again = Detector.load(tmp_path / "old.safetensors")
+    path = images.find(deployed.plates / "test")[0]
+    assert again.predict(path).score == deployed.detector.predict(path).score
+    assert again.top == 0.01
+
+
+def test_a_model_without_calibration_scores_and_says_how_to_get_verdicts(tmp_path: Path, deployed: Deployed) -> None:
+    own = deployed.detector
+    bare = Detector.of(own.network, own.settings, own.grid.shape, dict(own.card))
+    bare.save(tmp_path / "bare.safetensors")
+    again = Detector.load(tmp_path / "bare.safetensors")
+    path = images.find(deployed.plates / "test")[0]
+    assert len(again.score_samples([path])) == 1
+    with pytest.raises(ModelError, match="not calibrated.*fcdd calibrate"):
+        again.predict(path)
+    again.calibrate(images.find(deployed.plates / "test" / "good") * 3)
+    assert again.predict(path).p_value > 0

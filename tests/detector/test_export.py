@@ -74,7 +74,7 @@ def test_a_model_that_answers_differently_is_not_written(
 ) -> None:
     if spoil == "weights":
         with torch.no_grad():
-            own.description.scale.mul_(1.001)
+            own.network.scale.mul_(1.001)
     else:  # scores agree, verdicts do not
         remembered = Runtime._remember
 

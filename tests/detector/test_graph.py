@@ -106,7 +106,7 @@ def test_a_region_of_interest_and_a_head_of_labelled_defects_go_along(deployed: 
     roi[8:40, 16:] = True
     stains = images.find(deployed.plates / "test" / "stain")
     detector = Detector(deployed.detector.settings, roi=roi).fit(deployed.plates / "train" / "good", stains)
-    assert detector.description.head is not None
+    assert detector.network.head is not None
     runtime, _ = export(detector, tmp_path / "m.onnx")
     assert np.array_equal(runtime.inside, detector.inside)
     for path in images.find(deployed.plates / "test")[::4]:

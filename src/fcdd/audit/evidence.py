@@ -46,7 +46,7 @@ class Evidence:
     def hot(self) -> NDArray[np.intp]:
         """(N, k): the cells whose mean is the score, hottest first, as places in the flattened grid."""
         inside = self.detector.inside.ravel()
-        count = strongest(int(inside.sum()), self.detector.settings.top)
+        count = strongest(int(inside.sum()), self.detector.top)
         flat = np.where(inside, self.cells.reshape(len(self.cells), -1), -1)
         return np.argsort(-flat, 1, kind="stable")[:, :count]
 
@@ -139,15 +139,12 @@ def gather(detector: Detector, parts: Labelled, quiet: bool) -> Evidence:
 def _look(
     detector: Detector, batch: Sequence[Source]
 ) -> list[tuple[Pixels, NDArray[np.float32], NDArray[np.float16], tuple[int, int]]]:
-    description = detector.description
     arrays = [pixels(picture) for picture in batch]
     inputs = np.stack([images.resize(array, detector.grid.shape) for array in arrays])
-    features = description.features(torch.from_numpy(inputs).permute(0, 3, 1, 2).float())
-    cells = np.where(detector.inside, description.describe(features)[:, 0].numpy(), np.float32(0))
-    n, channels, height, width = features.shape
-    white = description.whiten(features.permute(0, 2, 3, 1).reshape(-1, channels))
-    looks = torch.nn.functional.normalize(white).half().view(n, height * width, -1).numpy()
-    return [(inputs[i], cells[i], looks[i], arrays[i].shape[:2]) for i in range(n)]
+    A, seen = detector.network.look(torch.from_numpy(inputs).permute(0, 3, 1, 2).float())
+    cells = np.where(detector.inside, A[:, 0].numpy(), np.float32(0))
+    looks = torch.nn.functional.normalize(seen, dim=2).half().numpy()
+    return [(inputs[i], cells[i], looks[i], arrays[i].shape[:2]) for i in range(len(arrays))]
 
 
 def cells_of(detector: Detector, pictures: Sequence[Pixels], title: str, quiet: bool) -> NDArray[np.float32]:

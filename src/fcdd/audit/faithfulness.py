@@ -8,13 +8,11 @@ texture, is a flat grey that no good part shows.)
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fcdd.nn.description import Description
+from fcdd.nn.network import untrained
 from fcdd.report import charts
 from fcdd.seeds import generator_of
 
@@ -63,13 +61,13 @@ def _orders(evidence: Evidence, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
 
 @torch.inference_mode()
 def _untrained(evidence: Evidence, chosen: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Cells (n, h, w) of a description of the same shape with random weights that has never seen a good picture."""
+    """Cells (n, h, w) of a network of the same shape with random weights that has never seen a good image."""
     detector = evidence.detector
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator_of(detector.seed, "audit", "untrained").initial_seed())
-        description = Description(replace(detector.settings.architecture, dimensions=0)).eval()
+        network = untrained(detector.network.architecture)
     inputs = torch.from_numpy(evidence.inputs[chosen]).permute(0, 3, 1, 2).float()
-    return np.concatenate([description(one[None])[:, 0].numpy() for one in inputs])
+    return np.concatenate([network(one[None])[:, 0].numpy() for one in inputs])
 
 
 def _mixed(base: Pixels, top: Pixels, places: NDArray[np.intp], evidence: Evidence) -> Pixels:

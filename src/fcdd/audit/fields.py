@@ -66,7 +66,7 @@ def _of_region(evidence: Evidence, finding: Finding, index: int) -> Finding:
 def effective(evidence: Evidence, index: int, place: int) -> NDArray[np.float32]:
     """|∂A(cell)/∂pixel| (H, W), summed over colours, for the cell at `place` of the flattened grid."""
     picture = torch.from_numpy(evidence.inputs[index]).permute(2, 0, 1)[None].float().requires_grad_(True)
-    A = evidence.detector.description(picture)
+    A = evidence.detector.network(picture)
     (gradient,) = torch.autograd.grad(A.flatten()[place], picture)
     # Levelling the light gives every pixel of the picture the same small part in every cell; it is no field.
     level = gradient[0].flatten(1).median(1).values[:, None, None]
@@ -82,8 +82,7 @@ def outline(gradient: NDArray[np.float32]) -> NDArray[np.bool_]:
 
 
 def _sizes(evidence: Evidence, gradient: NDArray[np.float32]) -> str:
-    description = evidence.detector.description
-    widest = max(field.size + 2 * field.stride for field in description.trunk.fields)  # with the mean over 3 × 3 cells
+    widest = evidence.detector.network.reach
     side = float(np.sqrt(outline(gradient).sum()))
     return (
         f"Its layers let it see {widest} × {widest} pixels of the resized picture; {MASS:.0%} of what it reacts to "

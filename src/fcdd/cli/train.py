@@ -31,10 +31,14 @@ class TrainOptions:
     max_false_rejects: float | None = None
     review: float | None = None
     seed: int = 0
-    trunk: str = Architecture.trunk
+    method: str = Settings.method
+    network: str = Architecture.trunk
+    epochs: int = 0  # of a network of the paper; 0 for its own number
     weights: Path | None = None
     skip_bad: bool = False
     whole: bool = False  # the labelled pictures show other things than the part, not defects on it
+    outliers: Path | None = None  # images of other things, as auxiliary anomalies
+    outlier_limit: int = 0  # at most so many of them, 0 for all
     neutralise: Path | None = None  # findings of an audit, whose cues are to tell nothing
 
 
@@ -50,17 +54,34 @@ def train_model(
     """Train a detector, save it to `output` and its report beside it."""
     from fcdd.anomalies import cues
     from fcdd.detector.detector import Detector
+    from fcdd.training.learners import LEARNERS
 
     page = output.with_suffix(".html")
     refuse_existing([output, page], overwrite)
     begun = time.monotonic()
     found = folders.read_folder(good, defects, masks, skip_bad=options.skip_bad)
     known = cues.read(options.neutralise) if options.neutralise else []
-    settings = Settings(Architecture(options.trunk), max_false_rejects=options.max_false_rejects, review=options.review)
+    learner = LEARNERS[options.method]
+    settings = Settings(
+        learner.architecture(options.network),
+        method=options.method,
+        max_false_rejects=options.max_false_rejects,
+        review=options.review,
+        epochs=options.epochs,
+    )
     detector = Detector(settings, seed=options.seed, roi=cues.outside(known, _region(options)), weights=options.weights)
     work = output.with_name(f".{output.name}.work")
     pasted = [cue for cue in known if cue.mend == cues.PASTE]
-    detector.fit(found.good, found.defects, found.masks, whole=options.whole, cues=pasted, work=work, quiet=quiet)
+    detector.fit(
+        found.good,
+        found.defects,
+        found.masks,
+        outliers=_outliers(options),
+        whole=options.whole,
+        cues=pasted,
+        work=work,
+        quiet=quiet,
+    )
     detector.save(output)
     shutil.rmtree(work, ignore_errors=True)
     held = [found.good[i] for i in detector.held_out(len(found.good))]
@@ -78,6 +99,7 @@ def train_model(
     render(inspection.report(output.stem, subtitle, items, detector.calibration, inspection.model_card(detector)), page)
     return {
         "model": str(output),
+        "method": options.method,
         "report": str(page),
         "good": len(found.good),
         "calibration": len(held),
@@ -86,6 +108,14 @@ def train_model(
         "seconds": seconds,
         "guarantee": detector.calibration.promise,
     }
+
+
+def _outliers(options: TrainOptions) -> list[Path] | None:
+    """The images of --outliers, or as many of them as --outlier-limit allows, evenly taken."""
+    if options.outliers is None:
+        return None
+    paths, _ = folders.usable(options.outliers, options.skip_bad)
+    return paths[:: max(1, -(-len(paths) // options.outlier_limit))] if options.outlier_limit else paths
 
 
 def _region(options: TrainOptions) -> NDArray[np.bool_] | None:
@@ -110,6 +140,10 @@ def train(
     ),
     defects: Annotated[Path | None, typer.Option(help="Folder of a few labelled defects.")] = None,
     masks: Annotated[Path | None, typer.Option(help="Folder of the defects' masks.")] = None,
+    outliers: Annotated[
+        Path | None, typer.Option(help="Folder of images of other things, to learn from as anomalies.")
+    ] = None,
+    outlier_limit: Annotated[int, typer.Option(help="At most so many outliers; 0 for all.")] = 0,
     whole: Annotated[
         bool, typer.Option(help="The labelled images show other things than the part, not defects on it.")
     ] = False,
@@ -121,10 +155,24 @@ def train(
     max_false_rejects: Annotated[float | None, typer.Option(help="Share of good parts that may be rejected.")] = None,
     review: Annotated[float | None, typer.Option(help="Share of good parts that may go to review.")] = None,
     seed: int = 0,
-    trunk: Annotated[
-        str, typer.Option(help="efficientnet-lite0, efficientnet-lite0-deep (knows things too), vgg11 or vgg16.")
+    method: Annotated[
+        str,
+        typer.Option(help="nominal describes good parts in closed form; fcdd is the paper's; sum adds up both."),
+    ] = "nominal",
+    network: Annotated[
+        str,
+        typer.Option(
+            "--network",
+            "--trunk",
+            help="A frozen trunk: efficientnet-lite0, efficientnet-lite0-deep (also tells kinds of things apart), "
+            "vgg11, vgg16. With --method fcdd a network of the paper too: fmnist, cifar, vgg11, vgg16, cifar-field, "
+            "mvtec-field.",
+        ),
     ] = "efficientnet-lite0",
-    weights: Annotated[Path | None, typer.Option(help="File of the trunk's ImageNet weights; vgg needs one.")] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="File of ImageNet weights; vgg needs one, or none for a random start.")
+    ] = None,
+    epochs: Annotated[int, typer.Option(help="Of a network of the paper; 0 for a training of minutes.")] = 0,
     skip_bad: SkipBad = False,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing model and report.")] = False,
     threads: Threads = 0,
@@ -134,7 +182,20 @@ def train(
     with reported(f"Resume with the same command: fcdd {' '.join(sys.argv[1:])}"):
         set_threads(threads)
         options = TrainOptions(
-            roi, ignore, max_false_rejects, review, seed, trunk, weights, skip_bad, whole, neutralise
+            roi=roi,
+            ignore=ignore,
+            max_false_rejects=max_false_rejects,
+            review=review,
+            seed=seed,
+            method=method,
+            network=network,
+            epochs=epochs,
+            weights=weights,
+            skip_bad=skip_bad,
+            whole=whole,
+            outliers=outliers,
+            outlier_limit=outlier_limit,
+            neutralise=neutralise,
         )
         told = train_model(good, defects, masks, output, options, overwrite, quiet=json_)
         tell(

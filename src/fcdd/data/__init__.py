@@ -35,3 +35,17 @@ class Split:
     mask: Callable[[int], np.ndarray] | None = None  # test index → bool (H, W) at the mask's original size
     anomalies: Source | None = None  # labelled true anomalies that join training (semi-supervised)
     anomaly_masks: Tensor | None = None  # (K, 1, H, W) uint8, 0 or 1, of `anomalies`
+
+
+@dataclass(frozen=True)
+class Subset:
+    """The images of `source` at `indices` (n,), as a source of their own."""
+
+    source: Source
+    indices: Tensor
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, indices: Tensor, /) -> Tensor:
+        return self.source[self.indices[indices]]

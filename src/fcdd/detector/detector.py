@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import platform
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +16,23 @@ from numpy.typing import NDArray
 
 import fcdd
 from fcdd import folders, images, modelfile
-from fcdd.anomalies.cues import Cue, Marked
-from fcdd.data import Source
+from fcdd.anomalies.cues import Cue
 from fcdd.data.inputs import Inputs
-from fcdd.detector.judge import Judge, learnt
+from fcdd.detector.judge import Judge, architecture_of, learnt
 from fcdd.detector.result import Grid
 from fcdd.detector.settings import Settings
 from fcdd.errors import DataError
-from fcdd.nn.description import Description
+from fcdd.nn.architecture import AnyArchitecture
+from fcdd.nn.network import CellNetwork, build
+from fcdd.nn.prepared import Prepared
 from fcdd.reading import Picture, digest, shape_of
 from fcdd.seeds import generator_of
-from fcdd.training import bank
-from fcdd.training.head import gather as gather_defects
-from fcdd.training.head import train_head
+from fcdd.training.learners import LEARNERS, Learner
+from fcdd.training.lesson import Lesson
 
 Mask = NDArray[np.bool_] | str | Path | None
 FEWEST_GOOD = 10
-HEAD_DIMENSIONS = 32  # of the hypersphere that labelled defects train
+DEFAULT_NETWORK = "efficientnet-lite0"
 
 
 class Detector(Judge):
@@ -55,7 +54,7 @@ class Detector(Judge):
         """`roi` (H, W) marks where to look, at any size; `weights` replaces the packaged file of the trunk."""
         super().__init__(settings or Settings(), seed)
         self.roi, self._weights = roi, weights
-        self._description: Description | None = None
+        self._network: CellNetwork | None = None
 
     # ------------------------------------------------------------------------------------------------- learn
 
@@ -65,99 +64,144 @@ class Detector(Judge):
         defects: Path | str | Sequence[Picture] | None = None,
         masks: Path | str | Sequence[Mask] | None = None,
         *,
+        outliers: Path | str | Sequence[Picture] | None = None,
         whole: bool = False,
         cues: Sequence[Cue] = (),
         work: Path | None = None,
         quiet: bool = True,
     ) -> Detector:
-        """Learn from good pictures and, where there are some, from labelled defects and their masks.
+        """Learn from good images and, where there are some, from anomalies, by the settings' method.
 
-        Each is a folder (masks are then found by name) or a sequence of files and arrays; a mask may be None. `whole`
-        says that the labelled pictures show other things than the part, not defects on it. `cues` are put into
-        pictures of both classes, so that they tell nothing. `work`, a folder, lets a killed fit go on.
+        Args:
+            good: a folder, or a sequence of files, encoded bytes and arrays.
+            defects: labelled anomalies, in the same form.
+            masks: a folder in which masks are found by name, or one mask or None for each of `defects`.
+            outliers: images of other things, as auxiliary anomalies (Outlier Exposure); for the methods that take them.
+            whole: the labelled images show other things than the part, not defects on it.
+            cues: what is put into images of both classes, so that it tells nothing.
+            work: a folder in which a killed fit goes on.
+            quiet: no progress is shown.
         """
-        pictures, labelled, known = _collected(good, defects, masks)
-        if whole and (not labelled or any(mask is not None for mask in known)):
-            raise DataError("whole pictures as anomalies need labelled pictures, and no masks: those show defects")
-        if len(pictures) < FEWEST_GOOD:
-            raise DataError(f"{len(pictures)} good images: at least {FEWEST_GOOD} are needed. Add good images.")
-        held = self.held_out(len(pictures))
-        kept = sorted(set(range(len(pictures))) - set(held))
+        images_, labelled, known = _collected(good, defects, masks)
+        learner = LEARNERS[self.settings.method]
+        self._check(images_, labelled, known, outliers, whole)
+        held = self.held_out(len(images_))
+        kept = sorted(set(range(len(images_))) - set(held))
         levels = self._levels(len(held))
-        if labelled:
-            architecture = replace(self.settings.architecture, dimensions=HEAD_DIMENSIONS)
-            self.settings = replace(self.settings, architecture=architecture)
-        self._begin(self._shape(pictures))
-        self.card = _card(pictures, kept, labelled) | {"whole": whole}
-        training: Source = Inputs([pictures[i] for i in kept], self.grid.shape)
+        usual = self.settings.architecture or learner.architecture(DEFAULT_NETWORK)
+        network = self._start(learner.labelled(usual) if labelled else usual, learner)
+        self.top = learner.top if self.settings.top is None else self.settings.top
+        shape = self._shape(network, images_)
+        self._settle(
+            network, Grid(shape, network.field.stride, network.field.start, self.settings.sigma or network.sigma)
+        )
+        self.card = _card(images_, kept, labelled) | {"whole": whole}
         if cues:
             self.card["neutralised"] = [hashlib.sha256(repr(cue.to_dict()).encode()).hexdigest()[:16] for cue in cues]
-            training = Marked(training, cues, self.seed)
-        self.description.fit_light(_some(training))
-        inside = torch.from_numpy(self.inside.ravel())
-        vectors = bank.gather(
-            self.description, training, inside, self.settings.vectors, self.seed, work, self._identity(), quiet
+        others = _outliers(outliers)
+        if others:
+            self.card["outliers"] = len(others)
+        trained = [images_[i] for i in kept]
+        lesson = Lesson(
+            images=trained,
+            good=Inputs(trained, shape),
+            shape=shape,
+            inside=torch.from_numpy(self.inside.ravel()),
+            seed=self.seed,
+            vectors=self.settings.vectors,
+            defects=labelled,
+            masks=[m if m is None or isinstance(m, np.ndarray) else images.load_mask(m) for m in known],
+            outliers=Inputs(others, shape) if others else None,
+            whole=whole,
+            cues=cues,
+            epochs=self.settings.epochs,
+            work=work,
+            identity=self._identity([digest(image)[:16] for image in others]),
+            quiet=quiet,
         )
-        self.description.fit(vectors, generator_of(self.seed, "planes"))
-        if labelled:
-            self._learn(labelled, known, whole, cues, vectors, quiet)
-        self._calibrate([pictures[i] for i in held], levels, quiet)
+        learner.learn(network, lesson)
+        self._calibrate([images_[i] for i in held], levels, quiet)
         return self
 
-    def _begin(self, shape: tuple[int, int]) -> None:
-        """A description that knows its trunk and nothing of good parts yet, for inputs of `shape`."""
-        description = Description(self.settings.architecture)
-        description.trunk.load(self._weights)
-        grid = Grid(shape, description.field.stride, description.field.start, self.settings.sigma)
-        self._settle(description, grid)
+    def _check(
+        self,
+        good: Sequence[Picture],
+        labelled: Sequence[Picture],
+        masks: Sequence[Mask],
+        outliers: object,
+        whole: bool,
+    ) -> None:
+        """DataError where the images are too few, or not what the method or `whole` can use."""
+        if whole and (not labelled or any(mask is not None for mask in masks)):
+            raise DataError("whole images as anomalies need labelled images, and no masks: those show defects")
+        if outliers is not None and not LEARNERS[self.settings.method].outliers:
+            able = ", ".join(name for name in LEARNERS if LEARNERS[name].outliers)
+            raise DataError(f"method {self.settings.method!r} does not learn from outliers; take one of: {able}")
+        if len(good) < FEWEST_GOOD:
+            raise DataError(f"{len(good)} good images: at least {FEWEST_GOOD} are needed. Add good images.")
 
-    def _settle(self, description: Description, grid: Grid) -> None:
-        self._description = description.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self._grid = grid
+    def _start(self, architecture: AnyArchitecture, learner: Learner) -> CellNetwork:
+        """A network that knows its pretrained weights and nothing of good parts yet."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(generator_of(self.seed, "weights").initial_seed())
+            network = build(architecture)
+        learner.start(network, self._weights, self.seed)
+        return network
+
+    def _settle(self, network: CellNetwork, grid: Grid) -> None:
+        self._network, self._grid, self.architecture = network, grid, network.architecture
         self._inside = grid.inside(self.roi)
         if not self._inside.any():
             raise DataError("the region of interest is smaller than one cell of the heatmap; mark a larger one")
 
-    def _identity(self) -> dict[str, Any]:
-        """All that the bank's shards depend on, besides the code."""
+    def _identity(self, outliers: Sequence[str]) -> dict[str, Any]:
+        """All that what is kept in `work` depends on, besides the code."""
         return {
             "settings": asdict(self.settings),
             "seed": self.seed,
             "trained": self.card["trained"],  # in their order, on which the shards depend
             "neutralised": self.card.get("neutralised", []),
+            "outliers": list(outliers),
             "inside": hashlib.sha256(self.inside.tobytes()).hexdigest(),
         }
 
-    def _learn(
-        self,
-        defects: Sequence[Picture],
-        masks: Sequence[Mask],
-        whole: bool,
-        cues: Sequence[Cue],
-        vectors: torch.Tensor,
-        quiet: bool,
-    ) -> None:
-        """Train the head on labelled defects, or on whole anomalous pictures; `vectors` are the bank's."""
-        description = self.description
-        truths = [m if m is None or isinstance(m, np.ndarray) else images.load_mask(m) for m in masks]
-        # The planes alone say what is strange where a defect has no mask: the head has learnt nothing yet.
-        head, description.head = description.head, None
-        inside = torch.from_numpy(self.inside.ravel())
-        cells = gather_defects(description, defects, truths, self.grid.shape, inside, self.seed, cues, whole, quiet)
-        description.head = head
-        train_head(description, description.whiten(vectors[::2]), cells, self.seed)
+    @staticmethod
+    def of(
+        network: CellNetwork,
+        settings: Settings,
+        shape: tuple[int, int],
+        card: dict[str, Any],
+        seed: int = 0,
+        held: Sequence[Picture] = (),
+        quiet: bool = True,
+    ) -> Detector:
+        """A detector around a network that was trained elsewhere, for inputs of `shape`, calibrated on `held`.
+
+        With fewer than 10 held-out nominal images it is not calibrated: it scores and shows, and gives no verdicts.
+        """
+        detector = Detector(settings, seed=seed)
+        detector.top = 1.0 if settings.top is None else settings.top
+        detector._settle(network, _grid(network, shape, settings.sigma))
+        detector.card = card | {"calibration": len(held)}
+        if len(held) >= FEWEST_GOOD:
+            detector._calibrate(held, detector._levels(len(held)), quiet)
+        return detector
 
     def held_out(self, count: int) -> list[int]:
         """Which of `count` good pictures `fit` keeps from training for calibration."""
         order = torch.randperm(count, generator=generator_of(self.seed, "holdout"))
-        return sorted(order[: math.ceil(self.settings.holdout * count)].tolist())
+        return sorted(order[: self.settings.held(count)].tolist())
 
-    def _shape(self, pictures: Sequence[Picture]) -> tuple[int, int]:
-        """The input's height and width: the good images' median aspect, within the settings' sides, in whole cells."""
+    def _shape(self, network: CellNetwork, pictures: Sequence[Picture]) -> tuple[int, int]:
+        """The input's height and width: the good images' median aspect, within the settings' sides, in whole cells;
+        for a network of the paper, the square that it was made for."""
+        if isinstance(network, Prepared):
+            return network.network.size, network.network.size
         sizes = np.array([shape_of(picture) for picture in pictures], np.float64)
         side = float(np.median(np.sqrt(sizes.prod(1))))
         aspect = float(np.median(sizes[:, 0] / sizes[:, 1]))
-        side = min(max(side, self.settings.smallest), self.settings.largest)
+        largest = self.settings.largest or LEARNERS[self.settings.method].largest
+        side = max(min(side, largest), min(self.settings.smallest, largest))
         height, width = (16 * max(4, round(side * factor / 16)) for factor in (aspect**0.5, aspect**-0.5))
         return height, width
 
@@ -176,18 +220,19 @@ class Detector(Judge):
 
     @torch.inference_mode()
     def _cells(self, inputs: NDArray[np.uint8]) -> NDArray[np.float32]:
-        maps: NDArray[np.float32] = self.description(torch.from_numpy(inputs).permute(0, 3, 1, 2).float())[:, 0].numpy()
+        maps: NDArray[np.float32] = self.network(torch.from_numpy(inputs).permute(0, 3, 1, 2).float())[:, 0].numpy()
         return maps
 
     @property
-    def description(self) -> Description:
-        return learnt(self._description)
+    def network(self) -> CellNetwork:
+        """Images (N, 3, H, W) in 0…255 → cells A (N, 1, h, w)."""
+        return learnt(self._network)
 
     # -------------------------------------------------------------------------------------------------- keep
 
     def save(self, path: Path | str) -> None:
         """Everything in one safetensors file: weights, recipe, calibration and model card."""
-        tensors = dict(self.description.state_dict())
+        tensors = dict(self.network.state_dict())
         if self.roi is not None:
             tensors["roi"] = torch.from_numpy(self.roi)
         modelfile.write(Path(path), "detector", tensors, self.info())
@@ -199,9 +244,9 @@ class Detector(Judge):
         roi = tensors.pop("roi", None)
         settings = Settings.from_dict(info["settings"])
         detector = Detector(settings, seed=info["seed"], roi=None if roi is None else roi.numpy())
-        description = Description(detector.settings.architecture)
-        description.load_state_dict(tensors)
-        detector._settle(description, Grid.from_dict(info["grid"]))
+        network = build(architecture_of(info))
+        network.restore(tensors)
+        detector._settle(network.eval().requires_grad_(False), Grid.from_dict(info["grid"]))
         detector._remember(info)
         return detector
 
@@ -224,6 +269,21 @@ def _collected(
     return pictures, labelled, known
 
 
+def _grid(network: CellNetwork, shape: tuple[int, int], sigma: float | None) -> Grid:
+    """Where the network's cells lie on an input of `shape`; σ is the network's own where None."""
+    return Grid(shape, network.field.stride, network.field.start, network.sigma if sigma is None else sigma)
+
+
+def _outliers(given: Path | str | Sequence[Picture] | None) -> list[Picture]:
+    """Images of other things, from a folder or a sequence."""
+    if given is None:
+        return []
+    found: list[Picture] = list(images.find(given)) if isinstance(given, str | Path) else list(given)
+    if not found:
+        raise DataError(f"{given}: no images in it. Leave outliers out, or give a folder of other images.")
+    return found
+
+
 def _card(pictures: Sequence[Picture], kept: Sequence[int], defects: Sequence[Picture]) -> dict[str, Any]:
     """What the model says of the data it was made from."""
     digests = [digest(picture) for picture in pictures]
@@ -235,8 +295,3 @@ def _card(pictures: Sequence[Picture], kept: Sequence[int], defects: Sequence[Pi
         "trained": [digests[i][:16] for i in kept] + [digest(picture)[:16] for picture in defects],
         "versions": {"fcdd": fcdd.__version__, "torch": torch.__version__, "python": platform.python_version()},
     }
-
-
-def _some(source: Source) -> torch.Tensor:
-    """At most 64 of the images, (n, 3, H, W) float in 0…255: the light needs no more."""
-    return source[torch.arange(0, len(source), max(1, len(source) // 64))[:64]].float()

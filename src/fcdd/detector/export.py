@@ -198,7 +198,7 @@ def _patterns(detector: Detector) -> list[Array]:
     """Smooth noise of every coarseness, about as bright as the good images."""
     generator = generator_of(detector.seed, "patterns")
     height, width = detector.grid.shape
-    level = detector.description.level.view(3, 1, 1)
+    level = detector.network.level.view(3, 1, 1)
     made = []
     for coarseness in np.geomspace(2, min(height, width), DEFECTED):
         grid = torch.randn(1, 3, max(2, int(height / coarseness)), max(2, int(width / coarseness)), generator=generator)

@@ -29,7 +29,7 @@ HALF = 2**11
 
 def build(detector: Detector) -> ModelProto:
     """The whole graph in single precision."""
-    model = _description(detector)
+    model = _network(detector)
     graph = Nodes("fcdd")
     inner, outer = model.graph.input[0].name, model.graph.output[0].name
     height, width = (graph("Gather", graph("Shape", INPUT), graph.constant(axis, np.int64)) for axis in (1, 2))
@@ -56,16 +56,14 @@ def build(detector: Detector) -> ModelProto:
     return finished
 
 
-def _description(detector: Detector) -> ModelProto:
+def _network(detector: Detector) -> ModelProto:
     """The network alone: float (N, 3, H, W) in 0…255 → A (N, 1, h, w), for any N."""
     example = torch.zeros(2, 3, *detector.grid.shape)
     # The exporter talks to stdout and logs of its own.
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-        traced = torch.export.export(
-            detector.description, (example,), dynamic_shapes=({0: torch.export.Dim("N", min=1)},)
-        )
+        traced = torch.export.export(detector.network, (example,), dynamic_shapes=({0: torch.export.Dim("N", min=1)},))
         program = torch.onnx.export(traced, dynamo=True, opset_version=OPSET, verbose=False)
     assert program is not None
     model = program.model_proto
@@ -194,7 +192,7 @@ def _finish(graph: Nodes, A: str, height: str, width: str, detector: Detector) -
     graph("Where", graph.constant(inside, np.bool_), flat, graph.constant(0, np.float32), output=CELLS)
     row = graph("Flatten", CELLS, axis=1)
     seen = graph("Gather", row, graph.constant(np.flatnonzero(inside), np.int64), axis=1)
-    count = strongest(int(inside.sum()), detector.settings.top)
+    count = strongest(int(inside.sum()), detector.top)
     largest, _ = graph.pair("TopK", seen, graph.constant([count], np.int64), axis=1)
     graph("ReduceMean", largest, graph.constant([1], np.int64), keepdims=0, output=SCORE)
     rows = _gaussians(graph, height, detector.grid, 0)

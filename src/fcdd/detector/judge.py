@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,12 +18,14 @@ from fcdd.detector.calibration import Calibration, CalibrationError
 from fcdd.detector.result import Grid, Result, explain, score_of
 from fcdd.detector.settings import Settings
 from fcdd.errors import ModelError
+from fcdd.nn.architecture import AnyArchitecture, architecture_from
 from fcdd.progress import bar
 from fcdd.reading import Picture, digest, name_of, pixels, stream
 
 T = TypeVar("T")
 Then = Callable[[NDArray[np.uint8], NDArray[np.float32]], T]
 BATCH = 4
+TOP = 0.01  # share of the strongest cells whose mean is the score, where nothing else is said
 REJECT, REVIEW = 0.01, 0.05  # levels where nothing else is asked for and enough images support them
 
 
@@ -32,10 +34,12 @@ class Judge(ABC):
 
     def __init__(self, settings: Settings, seed: int) -> None:
         self.settings, self.seed = settings, seed
+        self.architecture: AnyArchitecture | None = settings.architecture
         self.card: dict[str, Any] = {}
         self._grid: Grid | None = None
         self._inside: NDArray[np.bool_] | None = None
         self._calibration: Calibration | None = None
+        self.top = TOP if settings.top is None else settings.top
         self.pixel_threshold = math.inf
         self.pixel_floor = 0.0
 
@@ -77,7 +81,7 @@ class Judge(ABC):
 
     def score(self, cells: NDArray[np.float32]) -> float:
         """The score of an image from its cells (h, w)."""
-        return score_of(cells, self.inside, self.settings.top)
+        return score_of(cells, self.inside, self.top)
 
     def judge(self, cells: NDArray[np.float32], size: tuple[int, int]) -> Result:
         """The verdict on one image of `size` (H, W) from its cells (h, w)."""
@@ -112,9 +116,7 @@ class Judge(ABC):
     def calibrate(self, good: Sequence[Picture], max_false_rejects: float | None = None, quiet: bool = True) -> None:
         """Replace the calibration by that of other good pictures, which must not have been trained on."""
         self.refuse_trained(good)
-        if max_false_rejects is not None:
-            self.settings = replace(self.settings, max_false_rejects=max_false_rejects, review=None)
-        self._calibrate(good, self._levels(len(good)), quiet)
+        self._calibrate(good, self._levels(len(good), max_false_rejects), quiet)
 
     def _calibrate(self, good: Sequence[Picture], levels: tuple[float, float], quiet: bool) -> None:
         """Scores of held-out good pictures, their usual heat, and the heat that only the share `reject` reaches."""
@@ -151,10 +153,10 @@ class Judge(ABC):
         """Reject by this score, found with labelled defects, instead of by the false-reject level."""
         self._calibration = replace(self.calibration, reject_above=score)
 
-    def _levels(self, images_held: int) -> tuple[float, float]:
-        """(reject, review): as asked, or what `images_held` calibration images support."""
+    def _levels(self, images_held: int, asked: float | None = None) -> tuple[float, float]:
+        """(reject, review): as asked now or in the settings, or what `images_held` calibration images support."""
         smallest = 1 / (images_held + 1)
-        reject = self.settings.max_false_rejects
+        reject = self.settings.max_false_rejects if asked is None else asked
         if reject is None:
             reject = max(REJECT, smallest)
         elif reject < smallest:
@@ -164,7 +166,7 @@ class Judge(ABC):
                 f"{smallest:.2g}: {needed - images_held} more calibration images are needed, "
                 f"{math.ceil((needed - images_held) / self.settings.holdout)} more good images in training"
             )
-        review = self.settings.review
+        review = self.settings.review if asked is None else None
         return reject, max(reject, min(0.5, max(REVIEW, 2 * reject) if review is None else review))
 
     # ------------------------------------------------------------------------------------------------- state
@@ -175,6 +177,12 @@ class Judge(ABC):
 
     @property
     def calibration(self) -> Calibration:
+        """Thresholds and what they promise; ModelError where the model was saved without."""
+        if self._calibration is None and self._grid is not None:
+            raise ModelError(
+                "the model is not calibrated, so it can give scores and no verdicts. Calibrate it on good images that "
+                "it was not trained on: fcdd calibrate MODEL GOOD"
+            )
         return learnt(self._calibration)
 
     @property
@@ -187,8 +195,10 @@ class Judge(ABC):
         return {
             "settings": asdict(self.settings),
             "seed": self.seed,
+            "architecture": None if self.architecture is None else asdict(self.architecture),
             "grid": asdict(self.grid),
-            "calibration": self.calibration.to_dict(),
+            "top": self.top,
+            "calibration": None if self._calibration is None else self._calibration.to_dict(),
             "pixel_threshold": self.pixel_threshold,
             "pixel_floor": self.pixel_floor,
             "card": self.card,
@@ -196,9 +206,17 @@ class Judge(ABC):
 
     def _remember(self, info: dict[str, Any]) -> None:
         """Calibration and card from what `info` gave."""
-        self._calibration = Calibration.from_dict(info["calibration"])
+        self.architecture = architecture_of(info)
+        self.top = info.get("top", self.top)  # in the settings, in files of schema 1
+        given = info["calibration"]
+        self._calibration = None if given is None else Calibration.from_dict(given)
         self.pixel_threshold, self.pixel_floor = info["pixel_threshold"], info["pixel_floor"]
         self.card = info["card"]
+
+
+def architecture_of(info: Mapping[str, Any]) -> AnyArchitecture:
+    """The architecture that a model file names; files of schema 1 have it among their settings."""
+    return architecture_from(info["architecture"] if "architecture" in info else info["settings"]["architecture"])
 
 
 def learnt(value: T | None) -> T:

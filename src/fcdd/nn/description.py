@@ -13,10 +13,12 @@ from torch import Generator, Tensor, nn
 
 from fcdd.nn.architecture import Architecture
 from fcdd.nn.fields import Field
+from fcdd.nn.network import NETWORKS, CellNetwork
 from fcdd.nn.objectives import pseudo_huber
 from fcdd.nn.planes import Planes, Whiten
 from fcdd.nn.trunks import trunk
 
+SIGMA = 8.0  # of the upsampling, in pixels: one cell
 GREY = 2.0  # channels that never differ by more grey levels than this are one grey channel, stored three times
 
 
@@ -52,17 +54,20 @@ class Head(nn.Module):
         return phi
 
 
-class Description(nn.Module):
+@NETWORKS.register("trunk")
+class Description(CellNetwork):
     """Images (N, 3, H, W), float in 0…255 → cells A (N, 1, h, w) ≥ 0 on a grid of stride 8.
 
-    A = √(d²/s² + 1) − 1, with d the distance of a cell's features to the nearest nominal plane and s² the mean of d²
-    over good parts: the pseudo-Huber norm of the paper with many centres for one. Labelled defects add a second data
-    description to it, √(‖φ‖² + 1) − 1 of a trained head, cell by cell.
+    A = w₀ · A_planes + w₁ · A_head, either of which the architecture may leave out. A_planes = √(d²/s² + 1) − 1, with d
+    the distance of a cell's features to the nearest nominal plane and s² the mean of d² over good parts: the
+    pseudo-Huber norm of the paper with many centres for one. A_head = √(‖φ‖² + 1) − 1 of a head φ that is trained by
+    the paper's objectives.
     """
 
     mix: Tensor  # (3, 3) from the image's channels to the trunk's: the identity, or the mean where good parts are grey
     level: Tensor  # (3,) mean of good images, the lighting that every image is brought to
     scale: Tensor  # s²
+    weights: Tensor  # (2,) of the planes' and of the head's cells
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
@@ -70,11 +75,13 @@ class Description(nn.Module):
         self.trunk = trunk(architecture.trunk)
         channels = self.trunk.channels
         self.whiten = Whiten(channels)
-        self.planes = Planes(architecture.planes, architecture.directions, channels)
+        self.planes = Planes(architecture.planes, architecture.directions, channels) if architecture.planes else None
         self.head = Head(channels, architecture.dimensions) if architecture.dimensions else None
         self.register_buffer("mix", torch.eye(3))
         self.register_buffer("level", torch.full((3,), 127.0))
         self.register_buffer("scale", torch.ones(()))
+        self.register_buffer("weights", torch.ones(2))
+        self.sigma = SIGMA
         self.field: Field = min((f for f in self.trunk.fields if f.stride == 8), key=lambda f: f.size)
 
     def relight(self, images: Tensor) -> Tensor:
@@ -106,14 +113,30 @@ class Description(nn.Module):
         """Features (N, C, h, w) → cells A (N, 1, h, w)."""
         n, channels, height, width = features.shape
         white = self.whiten(features.permute(0, 2, 3, 1).reshape(-1, channels))
-        squared: Tensor = self.planes(white) / self.scale
-        A = squared / ((squared + 1).sqrt() + 1)
+        parts = []
+        if self.planes is not None:
+            squared: Tensor = self.planes(white) / self.scale
+            parts.append(self.weights[0] * squared / ((squared + 1).sqrt() + 1))
         if self.head is not None:
-            A = A + pseudo_huber(self.head(white)).flatten()
+            parts.append(self.weights[1] * pseudo_huber(self.head(white)).flatten())
+        A = parts[0] if len(parts) == 1 else parts[0] + parts[1]
         return A.view(n, 1, height, width)
 
     def forward(self, images: Tensor) -> Tensor:
         return self.describe(self.features(images))
+
+    def look(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.features(images)
+        n, channels = features.shape[:2]
+        white = self.whiten(features.permute(0, 2, 3, 1).reshape(-1, channels))
+        return self.describe(features), white.view(n, -1, channels)
+
+    @property
+    def reach(self) -> int:
+        return max(field.size + 2 * field.stride for field in self.trunk.fields)  # with the mean over 3 × 3 cells
+
+    def later(self) -> set[str]:
+        return {"weights"}
 
     @torch.no_grad()
     def fit_light(self, images: Tensor) -> None:
@@ -124,8 +147,10 @@ class Description(nn.Module):
 
     @torch.no_grad()
     def fit(self, vectors: Tensor, generator: Generator) -> None:
-        """Learn whitening, planes and scale from nominal features (M, C)."""
+        """Learn whitening and, where there are planes, these and their scale from nominal features (M, C)."""
         self.whiten.fit(vectors)
+        if self.planes is None:
+            return
         white = self.whiten(vectors)
         self.planes.fit(white, generator)
         self.scale.copy_(torch.cat([self.planes(part) for part in white[::8].split(4096)]).mean().clamp_min(1e-12))

@@ -38,13 +38,18 @@ class FCN(nn.Module):
         self.field: Field = receptive_field([features, self.head])
         self._frozen = 0
 
-    def forward(self, images: Tensor) -> Tensor:
+    def embed(self, images: Tensor) -> Tensor:
+        """Images (N, C, H, W) → what the last convolution sees of each cell, (N, width, h, w)."""
         if images.shape[1] != self.channels or min(images.shape[2:]) < self.field.stride:
             raise ValueError(
                 f"input {tuple(images.shape)}: the network takes (N, {self.channels}, H, W) with sides of at least "
                 f"{self.field.stride} px"
             )
-        phi: Tensor = self.head(self.norm(self.features(self.entry(images))))
+        seen: Tensor = self.norm(self.features(self.entry(images)))
+        return seen
+
+    def forward(self, images: Tensor) -> Tensor:
+        phi: Tensor = self.head(self.embed(images))
         return phi
 
     def freeze(self, stages: int) -> None:

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
+import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
+import fcdd
 from fcdd import metrics, modelfile
 from fcdd.data import Source, Split
+from fcdd.detector.detector import Detector
+from fcdd.detector.settings import Settings
 from fcdd.errors import ModelError
+from fcdd.nn.architecture import FcnArchitecture
+from fcdd.nn.fcn import FCN
+from fcdd.nn.prepared import Prepared
 from fcdd.nn.preprocess import Preprocess
 from fcdd.progress import bar
+from fcdd.reading import digest
 from fcdd.training import recipe
+from fcdd.training.lesson import some
 from fcdd.training.loop import network_input
 from fcdd.training.methods import Fcdd, Network, build, method_of
 from fcdd.training.recipe import Recipe
 
 EVALUATION_BATCH = 64
+CALIBRATION = 1000  # nominal test images, at most, that a saved model is calibrated on
 
 
 @dataclass(frozen=True)
@@ -70,18 +83,76 @@ class PaperModel:
             raise ModelError(f"a model of method {self.recipe.method!r} has no map A; use scores and heatmaps")
         return method
 
-    def save(self, path: Path, seed: int) -> None:
+    def save(self, path: Path, seed: int, split: Split) -> None:
+        """FCDD as a detector, calibrated on the nominal test images of `split`, with which every command works.
+
+        The methods it is compared with have no cells, so they are kept as networks with their recipe.
+        """
+        if isinstance(self.network, FCN):
+            detector_of(self, split, seed).save(path)
+            return
         info = {"recipe": self.recipe.to_dict(), "preprocess": self.preprocess.to_dict(), "seed": seed}
         modelfile.write(path, "paper-model", self.network.state_dict(), info)
 
     @staticmethod
     def load(path: Path) -> PaperModel:
-        tensors, info = modelfile.read(path, "paper-model")
+        """What `save` wrote, for the paper's tables and figures."""
+        kind = modelfile.kind_of(path)
+        tensors, info = modelfile.read(path, kind)
+        if kind == "detector":
+            if "recipe" not in info["card"]:
+                raise ModelError(f"{path}: a detector of `fcdd train`, which has no recipe of the paper")
+            info = {**info["card"], "recipe": {**info["card"]["recipe"]}}
+            tensors = {k.removeprefix("network."): v for k, v in tensors.items() if k.startswith("network.")}
         loaded = recipe.from_dict(info["recipe"])
         network = build(loaded)
         network.load_state_dict(tensors)
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return PaperModel(network, Preprocess.from_dict(info["preprocess"]), loaded)
+
+
+def detector_of(model: PaperModel, split: Split, seed: int) -> Detector:
+    """The trained network as a detector that takes any image, calibrated on nominal test images of `split`.
+
+    Those took no part in training, which is all that calibration needs; ranking figures do not depend on it.
+    """
+    chosen, fcn = model.recipe, model.network
+    assert isinstance(fcn, FCN)
+    network = Prepared(FcnArchitecture(chosen.network, chosen.preprocess, chosen.dimensions, chosen.kernel))
+    network.network = fcn
+    network.settle(model.preprocess, some(split.nominal).mean((0, 2, 3)).expand(3))
+    held = split.test[(split.labels == 0).nonzero().flatten()[:CALIBRATION]]
+    arrays = [_array(image) for image in held]
+    settings = Settings(network.architecture, method="fcdd", top=1.0, sigma=chosen.sigma, epochs=chosen.epochs)
+    return Detector.of(network, settings, (chosen.size, chosen.size), _card(model, split), seed, arrays)
+
+
+def _card(model: PaperModel, split: Split) -> dict[str, Any]:
+    """What the model says of the data it was made from, and the recipe that made it."""
+    paths = getattr(split.nominal, "paths", None)
+    digests = [digest(one) for one in paths] if paths else [digest(_array(image)) for image in _each(split.nominal)]
+    return {
+        "good": len(split.nominal),
+        "defects": 0 if split.anomalies is None else len(split.anomalies),
+        "fingerprint": hashlib.sha256("".join(sorted(digests)).encode()).hexdigest(),
+        "trained": [one[:16] for one in digests],
+        "versions": {"fcdd": fcdd.__version__, "torch": torch.__version__, "python": platform.python_version()},
+        "whole": False,
+        "recipe": model.recipe.to_dict(),
+        "preprocess": model.preprocess.to_dict(),
+        "data": split.provenance,
+    }
+
+
+def _each(source: Source) -> Iterator[Tensor]:
+    for indices in torch.arange(len(source)).split(EVALUATION_BATCH):
+        yield from source[indices]
+
+
+def _array(image: Tensor) -> NDArray[np.uint8]:
+    """uint8 (C, H, W) → (H, W) where gray, else (H, W, 3)."""
+    pixels: NDArray[np.uint8] = image.permute(1, 2, 0).contiguous().numpy()
+    return pixels[..., 0] if pixels.shape[2] == 1 else pixels
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ def run(job: Job, folder: Path, quiet: bool = False, checkpoint_seconds: float =
         return finished
     model, source, split, provenance = start(job)
     history = loop.train(model.network, source, job.seed, checkpoint_path, checkpoint_seconds, quiet)
-    model.save(folder / "model.safetensors", job.seed)
+    model.save(folder / "model.safetensors", job.seed, split)
     evaluation = evaluate(model, split, quiet)
     heatmap_sheet(model, split, evaluation.scores, folder / "heatmaps.png")
     result = {

@@ -22,6 +22,7 @@ from fcdd.detector.calibration import Calibration
 from fcdd.detector.judge import Judge
 from fcdd.detector.result import Result
 from fcdd.metrics import Ranking
+from fcdd.nn.architecture import AnyArchitecture, Architecture, FcnArchitecture
 from fcdd.progress import bar
 from fcdd.report import Card, Item, ReportData
 from fcdd.report.colours import colour, overlay
@@ -219,7 +220,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def model_card(detector: Judge) -> dict[str, dict[str, str]]:
     """Data, recipe and versions, for the report."""
-    card, settings, architecture = detector.card, detector.settings, detector.settings.architecture
+    card, grid = detector.card, detector.grid
     return {
         "Data": {
             "good images": str(card["good"]),
@@ -228,11 +229,23 @@ def model_card(detector: Judge) -> dict[str, dict[str, str]]:
             "fingerprint of the good images": card["fingerprint"][:16],
         },
         "Recipe": {
-            "trunk": f"{architecture.trunk}, frozen",
-            "planes": f"{architecture.planes} with {architecture.directions} directions",
-            "input": f"{detector.grid.shape[1]} × {detector.grid.shape[0]} px, one cell per {detector.grid.stride} px",
-            "score": f"mean of the strongest {settings.top:.0%} of the cells shown",
+            "method": detector.settings.method,
+            **_network_card(detector.architecture),
+            "input": f"{grid.shape[1]} × {grid.shape[0]} px, one cell per {grid.stride} px",
+            "score": "mean of all cells"
+            if detector.top == 1
+            else f"mean of the strongest {detector.top:.0%} of the cells",
             "seed": str(detector.seed),
         },
         "Versions": card["versions"],
     }
+
+
+def _network_card(architecture: AnyArchitecture | None) -> dict[str, str]:
+    if isinstance(architecture, Architecture):
+        planes = f"{architecture.planes} with {architecture.directions} directions" if architecture.planes else "none"
+        head = f"hypersphere of {architecture.dimensions} dimensions" if architecture.dimensions else "none"
+        return {"trunk": f"{architecture.trunk}, frozen", "planes": planes, "trained head": head}
+    if isinstance(architecture, FcnArchitecture):
+        return {"network": f"{architecture.network} of the paper, {architecture.preprocess} preprocessing"}
+    return {"network": "a sum of several"}

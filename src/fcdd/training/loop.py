@@ -11,7 +11,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from fcdd.anomalies.synthetic import confetti
+from fcdd.anomalies import synthetic
+from fcdd.anomalies.confetti import confetti
 from fcdd.data import Source, Split
 from fcdd.data.augment import AUGMENTATIONS, TEST_TRANSFORMS
 from fcdd.errors import FcddError
@@ -84,7 +85,7 @@ class Supply:
             images = self.nominal[indices].float() / 255
             masks = torch.zeros(len(images), 1, *images.shape[2:], dtype=torch.uint8)
             if replaced.any():
-                images[replaced], masks[replaced] = confetti(images[replaced], generator)
+                images[replaced], masks[replaced] = self._defected(images[replaced], generator)
             return images, masks
         chosen = torch.randint(len(self.anomalies), (int(replaced.sum()),), generator=generator)
         parts = [self.nominal[indices[~replaced]], self.anomalies[chosen]]
@@ -94,6 +95,12 @@ class Supply:
         if self.anomaly_masks is not None:
             masks[replaced] = self.anomaly_masks[chosen]
         return images, masks
+
+    def _defected(self, images: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Synthetic anomalies of the recipe's kind on images (n, C, H, W) in [0, 1], and their masks (n, 1, H, W)."""
+        if self.recipe.exposure == "confetti":
+            return confetti(images, generator)
+        return synthetic.mixture(images, generator, kinds=synthetic.EVERY)
 
 
 def supply(recipe: Recipe, split: Split, exposure: Source | None, preprocess: Preprocess) -> Supply:

@@ -27,7 +27,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 class Recipe:
     """A recipe of the paper. Sides are in pixels, times in epochs."""
 
-    dataset: Literal["fmnist", "cifar10", "imagenet", "mvtec", "voc"]
+    dataset: Literal["fmnist", "cifar10", "imagenet", "mvtec", "voc", "folder"]  # folder: a user's own
     exposure: str  # auxiliary anomalies: confetti, labelled, or a corpus (cifar100, emnist, imagenet22k, folder:PATH)
     network: str
     size: int  # side of the network's input

@@ -1,0 +1,106 @@
+"""The paper's networks trained on a user's own folder, through the same loop as the paper's data sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fcdd import images
+from fcdd.data import Source
+from fcdd.data.inputs import Inputs
+from fcdd.nn import preprocess as preprocessing
+from fcdd.nn.networks import PRETRAINED, load_weights
+from fcdd.nn.prepared import Prepared
+from fcdd.training import loop, recipe
+from fcdd.training.lesson import Lesson
+from fcdd.training.recipe import Recipe
+
+RANDOM = Path("none")  # in place of a weights file: start from random weights
+FROZEN = 3  # stages of a pretrained VGG that keep their weights, as in the paper
+MARGIN = 15 / 14  # images are kept larger than the input by this, 240 for 224, so that crops can vary
+# Views a training sees in all: minutes on two cores. The paper's own numbers of epochs are in its recipes.
+VIEWS_SMALL, VIEWS_LARGE = 60_000, 2_400
+
+
+def start(network: Prepared, weights: Path | None) -> None:
+    """Pretrained weights where the network has some, and the first stages frozen, as the paper does on MVTec-AD."""
+    name = network.architecture.network
+    if name in PRETRAINED and weights != RANDOM:
+        load_weights(network.network, name, weights)
+        network.network.freeze(FROZEN)
+
+
+def recipe_of(network: Prepared, lesson: Lesson) -> Recipe:
+    """The recipe of a training on this lesson: Fashion-MNIST's for small inputs, MVTec-AD's for large ones."""
+    size, small = network.network.size, network.network.size < 64
+    views = VIEWS_SMALL if small else VIEWS_LARGE
+    values: dict[str, Any] = {
+        "dataset": "folder",
+        "exposure": "labelled" if lesson.defects else "folder" if lesson.outliers is not None else "synthetic",
+        "objective": "pixelwise" if lesson.defects else "fcdd",
+        "network": network.architecture.network,
+        "dimensions": network.architecture.dimensions,
+        "kernel": network.architecture.kernel,
+        "size": size,
+        "stored": round(size * MARGIN),
+        "augment": "mvtec",
+        "preprocess": network.architecture.preprocess,
+        "epochs": lesson.epochs or max(1, round(views / len(lesson.good))),
+        "batch": 128 if small else 16,
+        "optimiser": "sgd",
+        "lr": 0.01,
+        "lr_factor": 1.0,
+        "cooldown": recipe.SHORT_COOLDOWN,
+        "weight_decay": 1e-4,
+        "sigma": network.sigma,
+    }
+    return recipe.from_dict(values)
+
+
+def learn(network: Prepared, lesson: Lesson) -> None:
+    """Train the network in place: eq. 2 with synthetic anomalies or outliers, eq. 3 with labelled ones."""
+    chosen, channels = recipe_of(network, lesson), network.network.channels
+    nominal = _stored(Inputs(lesson.images, (chosen.stored, chosen.stored)), channels)
+    preprocess = preprocessing.fit(network.architecture.preprocess, nominal)  # type: ignore[arg-type]
+    supply = loop.Supply(chosen, nominal, *_anomalies(lesson, chosen.stored, channels), preprocess)
+    checkpoint = None if lesson.work is None else lesson.work / "checkpoint.safetensors"
+    loop.train(network.network, supply, lesson.seed, checkpoint, quiet=lesson.quiet)
+    colours = _stored(Inputs(lesson.images[:: max(1, len(lesson.images) // 64)], lesson.shape), 3)
+    network.settle(preprocess, colours.float().mean((0, 2, 3)))
+
+
+def _anomalies(lesson: Lesson, side: int, channels: int) -> tuple[Source | None, Tensor | None]:
+    """Auxiliary anomalies (K, C, side, side) and their masks (K, 1, side, side); None and None for synthetic ones.
+
+    A labelled anomaly without a mask is anomalous everywhere, which makes eq. 3 the image-level eq. 2.
+    """
+    if lesson.defects:
+        shown = _stored(Inputs(lesson.defects, (side, side)), channels)
+        whole = np.ones((side, side), np.bool_)
+        masks = [whole if mask is None else images.resize_mask(mask, side) for mask in lesson.masks]
+        return shown, torch.from_numpy(np.stack(masks)[:, None].astype(np.uint8))
+    if lesson.outliers is None:
+        return None, None
+    resized = [images.resize(one.permute(1, 2, 0).numpy(), side) for one in lesson.outliers[_all(lesson.outliers)]]
+    return _gray(torch.from_numpy(np.stack(resized)).permute(0, 3, 1, 2), channels), None
+
+
+def _stored(source: Source, channels: int) -> Tensor:
+    """All images of a source in memory, uint8 (N, C, H, W)."""
+    return _gray(source[_all(source)], channels)
+
+
+def _all(source: Source) -> Tensor:
+    return torch.arange(len(source))
+
+
+def _gray(colour: Tensor, channels: int) -> Tensor:
+    """uint8 (N, 3, H, W) as it is, or its luma (N, 1, H, W) for a network of one channel."""
+    if channels == 3:
+        return colour.contiguous()
+    weights = torch.tensor([0.299, 0.587, 0.114]).view(1, 3, 1, 1)
+    return (colour.float() * weights).sum(1, keepdim=True).round().byte()
