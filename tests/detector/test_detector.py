@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fcdd import images, metrics
+from fcdd import images, metrics, modelfile
 from fcdd.detector.calibration import CalibrationError, Verdict
 from fcdd.detector.detector import Detector, Settings
 from fcdd.errors import DataError, ImageError, ModelError
 from fcdd.nn.description import Architecture
 
+from ..conftest import Deployed
 from ..plates import write_plates
 
 SMALL = Settings(architecture=Architecture(planes=8, directions=4), smallest=128, largest=128, vectors=8000)
@@ -207,7 +208,7 @@ def test_a_model_without_calibration_scores_and_says_how_to_get_verdicts(tmp_pat
     again = Detector.load(tmp_path / "bare.safetensors")
     path = images.find(deployed.plates / "test")[0]
     assert len(again.score_samples([path])) == 1
-    with pytest.raises(ModelError, match="not calibrated.*fcdd calibrate"):
+    with pytest.raises(ModelError, match=r"not calibrated.*fcdd calibrate"):
         again.predict(path)
     again.calibrate(images.find(deployed.plates / "test" / "good") * 3)
     assert again.predict(path).p_value > 0

@@ -51,7 +51,7 @@ def images() -> Tensor:
 
 
 def stamps(folder: Path) -> dict[str, int]:
-    return {path.name: path.stat().st_mtime_ns for path in folder.glob("bank-*")}
+    return {path.name: path.stat().st_mtime_ns for path in folder.glob("shard-bank-*")}
 
 
 @pytest.mark.parametrize("vectors", [200, 1000])

@@ -71,7 +71,7 @@ def test_a_heatmap_comes_with_the_score_and_can_be_blurred(trained: tuple[PaperM
 def test_a_saved_model_scores_the_same(trained: tuple[PaperModel, float], tmp_path: Path) -> None:
     model, _ = trained
     images = toy.toy_split().test[::10]
-    model.save(tmp_path / "m.safetensors", seed=0)
+    model.save(tmp_path / "m.safetensors", 0, toy.toy_split())
     assert torch.equal(PaperModel.load(tmp_path / "m.safetensors").scores(images), model.scores(images))
 
 

@@ -30,11 +30,9 @@ WHITENED = 60_000  # cells from which the whitening is learnt
 
 def architecture(network: str) -> AnyArchitecture:
     """A network of the paper where the name is one of those, else a frozen trunk with a head."""
-    return (
-        FcnArchitecture(network, dimensions=DIMENSIONS)
-        if network in NETWORKS
-        else Architecture(network, planes=0, dimensions=DIMENSIONS)
-    )
+    if network in NETWORKS:
+        return FcnArchitecture(network, dimensions=DIMENSIONS)
+    return Architecture(network, planes=0, dimensions=DIMENSIONS)
 
 
 def start(network: CellNetwork, weights: Path | None, seed: int) -> None:
@@ -64,14 +62,13 @@ def anomalies(network: Description, lesson: Lesson) -> list[Maps]:
 
     Labelled anomalies are few, so a quarter of the draws is confetti beside them.
     """
-    given = [maps.labelled(network, lesson)] * 3 if lesson.defects else []
     if lesson.outliers is not None:
-        return [*given, maps.outliers(network, lesson)]
-    return (
-        [*given, maps.confetti(network, lesson)]
-        if given
-        else [maps.local(network, lesson), maps.confetti(network, lesson)]
-    )
+        auxiliary, synthetic = maps.outliers(network, lesson), False
+    else:
+        auxiliary, synthetic = maps.confetti(network, lesson), True
+    if lesson.defects:
+        return [*[maps.labelled(network, lesson)] * 3, auxiliary]
+    return [auxiliary, maps.local(network, lesson)] if synthetic else [auxiliary]
 
 
 def train_head(network: Description, good: Maps, pools: Sequence[Maps], seed: int, quiet: bool = True) -> None:
