@@ -8,7 +8,7 @@ import torch
 
 from fcdd import images
 from fcdd.data import imagenet
-from fcdd.data.sources import Files
+from fcdd.data.sources import Images
 from fcdd.errors import DataError
 
 
@@ -32,7 +32,7 @@ def test_the_paper_s_classes_are_preferred(tmp_path: Path) -> None:
     write_classes(tmp_path / "train", {paper[0]: 3, "n01440764": 1})
     write_classes(tmp_path / "val", dict.fromkeys([*paper, "n01440764"], 2))
     split = imagenet.split(tmp_path, "acorn", size=4)
-    assert isinstance(split.test, Files)
+    assert isinstance(split.test, Images)
     assert len(split.nominal) == 3
     assert len(split.test) == 40
     assert sorted(set(split.kinds)) == sorted(list(imagenet.IMAGENET30)[:20])

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from fcdd.data import voc
-from fcdd.data.sources import Files
+from fcdd.data.sources import Images
 from fcdd.errors import DataError
 
 
@@ -23,7 +23,7 @@ def write_year(place: Path, lists: dict[str, list[str]]) -> None:
 
 
 def stems(source: object) -> list[str]:
-    assert isinstance(source, Files)
+    assert isinstance(source, Images)
     return [path.stem for path in source.paths]
 
 

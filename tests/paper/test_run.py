@@ -12,7 +12,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from fcdd.cli import app
-from fcdd.data.sources import Files
+from fcdd.data.sources import Images
 from fcdd.errors import DataError
 from fcdd.paper.model import PaperModel
 from fcdd.paper.run import Job, _identity, open_corpus, open_split, starts_from_weights
@@ -126,7 +126,7 @@ def imagenet_job(root: Path, exposure: str) -> Job:
 def test_the_nominal_class_is_not_among_its_anomalies(imagenette: Path) -> None:
     job = imagenet_job(imagenette, "imagenet")
     corpus, provenance = open_corpus(job, 3, open_split(job))
-    assert isinstance(corpus, Files)
+    assert isinstance(corpus, Images)
     assert {path.parent.name for path in corpus.paths} == {"n01440764", "n03000684"}
     assert {path.parents[1].name for path in corpus.paths} == {"train"}
     assert "4 of them of the test set's classes" in provenance

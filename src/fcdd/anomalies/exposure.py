@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from fcdd import images
 from fcdd.data import Source, cifar, fashion_mnist, imagenet
-from fcdd.data.sources import Files
+from fcdd.data.sources import Images
 from fcdd.errors import DataError
 
 NAMES = ("cifar100", "emnist", "imagenet", "imagenet22k", "folder:PATH")
@@ -75,7 +75,7 @@ def _files(
     paths: list[Path], provenance: str, channels: int, size: int, limit: int | None, generator: torch.Generator
 ) -> tuple[Source, str]:
     chosen, drawn = _draw(len(paths), provenance, limit, generator)
-    return Files([paths[index] for index in chosen.tolist()], size, channels, fit="crop"), provenance + drawn
+    return Images([paths[index] for index in chosen.tolist()], size, channels, fit="crop"), provenance + drawn
 
 
 def _draw(count: int, name: str, limit: int | None, generator: torch.Generator) -> tuple[Tensor, str]:

@@ -10,7 +10,7 @@ import torch
 
 from fcdd import images
 from fcdd.data import Split
-from fcdd.data.sources import Files
+from fcdd.data.sources import Images
 from fcdd.errors import DataError
 
 IMAGENET30 = {
@@ -72,8 +72,8 @@ def split(root: Path, normal: str, classes: Sequence[str] | None = None, size: i
     tested = [(path, one) for one in chosen for path in _images(val[one])]
     return Split(
         name=f"imagenet/{_NAMES.get(nominal, nominal)}",
-        nominal=Files(trained, size, fit="crop"),
-        test=Files([path for path, _ in tested], size, fit="crop"),
+        nominal=Images(trained, size, fit="crop"),
+        test=Images([path for path, _ in tested], size, fit="crop"),
         labels=torch.tensor([int(one != nominal) for _, one in tested]),
         kinds=[_NAMES.get(one, one) for _, one in tested],
         provenance=f"ImageNet, {len(chosen)} classes ({which}), {len(trained):,} training images of the class, "

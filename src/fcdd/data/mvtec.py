@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fcdd import images
 from fcdd.data import Split
-from fcdd.data.sources import Files
+from fcdd.data.sources import Images
 from fcdd.errors import DataError
 
 CLASSES = (
@@ -71,13 +71,13 @@ def split(
     kept = ", kept in the test set (authors' protocol)" if drawn and authors_protocol else ""
     return Split(
         name=f"mvtec/{normal}",
-        nominal=Files(good, size).load(),
-        test=Files([item.path for item in tested], size).load(),
+        nominal=Images(good, size).load(),
+        test=Images([item.path for item in tested], size).load(),
         labels=torch.tensor([int(item.kind != "good") for item in tested]),
         kinds=[item.kind for item in tested],
         provenance=f"MVTec-AD {normal}, {len(good)} training and {len(tested)} test images{joined}{kept}",
         mask=partial(_mask, tested),
-        anomalies=Files([item.path for item in drawn], size).load() if drawn else None,
+        anomalies=Images([item.path for item in drawn], size).load() if drawn else None,
         anomaly_masks=_small_masks(drawn, size) if drawn else None,
     )
 

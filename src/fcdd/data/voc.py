@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from fcdd.data import Split
-from fcdd.data.sources import Files
+from fcdd.data.sources import Images
 from fcdd.errors import DataError
 from fcdd.images import Fit
 
@@ -32,13 +32,13 @@ def split(root: Path, anomalous: str = "horse", size: int = 224, fit: Fit = "str
     (nominal, anomalies), (good, bad) = (_listed(place, lists / f"{anomalous}_{part}.txt") for part in parts)
     return Split(
         name=f"voc/{anomalous}",
-        nominal=Files(nominal, size, fit=fit),
-        test=Files(good + bad, size, fit=fit),
+        nominal=Images(nominal, size, fit=fit),
+        test=Images(good + bad, size, fit=fit),
         labels=torch.tensor([0] * len(good) + [1] * len(bad)),
         kinds=["other"] * len(good) + [anomalous] * len(bad),
         provenance=f"PASCAL {place.name}, {parts[0]}: {len(nominal)} nominal and {len(anomalies)} {anomalous}, "
         f"{parts[1]}: {len(good)} and {len(bad)}",
-        anomalies=Files(anomalies, size, fit=fit),
+        anomalies=Images(anomalies, size, fit=fit),
     )
 
 

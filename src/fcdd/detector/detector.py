@@ -19,7 +19,7 @@ import fcdd
 from fcdd import folders, images, modelfile
 from fcdd.anomalies.cues import Cue, Marked
 from fcdd.data import Source
-from fcdd.data.inputs import Inputs
+from fcdd.data.sources import Images
 from fcdd.detector.judge import Judge, learnt
 from fcdd.detector.result import Grid
 from fcdd.detector.settings import Settings
@@ -89,7 +89,7 @@ class Detector(Judge):
             self.settings = replace(self.settings, architecture=architecture)
         self._begin(self._shape(pictures))
         self.card = _card(pictures, kept, labelled) | {"whole": whole}
-        training: Source = Inputs([pictures[i] for i in kept], self.grid.shape)
+        training: Source = Images([pictures[i] for i in kept], self.grid.shape)
         if cues:
             self.card["neutralised"] = [hashlib.sha256(repr(cue.to_dict()).encode()).hexdigest()[:16] for cue in cues]
             training = Marked(training, cues, self.seed)

@@ -15,7 +15,7 @@ import fcdd
 from fcdd import files
 from fcdd.anomalies.exposure import exposure as open_exposure
 from fcdd.data import Source, Split, cifar, fashion_mnist, imagenet, mvtec, voc
-from fcdd.data.sources import Files
+from fcdd.data.sources import Images
 from fcdd.errors import DataError, ModelError
 from fcdd.nn import networks
 from fcdd.nn import preprocess as preprocessing
@@ -86,9 +86,9 @@ def _overlap(corpus: Source, split: Split) -> str:
     Raises:
         DataError: the corpus holds nominal training or test images themselves.
     """
-    if not isinstance(corpus, Files):
+    if not isinstance(corpus, Images):
         return ""
-    own = {path.resolve() for part in (split.nominal, split.test) if isinstance(part, Files) for path in part.paths}
+    own = {path.resolve() for part in (split.nominal, split.test) if isinstance(part, Images) for path in part.paths}
     paths = [path.resolve() for path in corpus.paths]
     if same := sorted(own & set(paths)):
         raise DataError(

@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from fcdd import images
 from fcdd.data import voc
-from fcdd.data.sources import Files
+from fcdd.data.sources import Images
 from fcdd.errors import DataError
 from fcdd.files import write_atomically
 from fcdd.seeds import generator_of
@@ -56,7 +56,7 @@ def plant_voc(root: Path, target: Path, size: int, seed: int = 0, anomalous: str
     if (made / RECORD).is_file():
         return target
     horses = voc.split(root, anomalous, size).anomalies
-    assert isinstance(horses, Files)
+    assert isinstance(horses, Images)
     if len(horses) < round(1 / SHARE):
         raise DataError(f"{place}: {len(horses)} training images with a {anomalous}; at least five are needed")
     order = torch.randperm(len(horses), generator=generator_of(seed, "planted")).tolist()
