@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fcdd.data import DATASETS
 from fcdd.errors import DataError
 from fcdd.paper import grid
 from fcdd.paper.grid import Ledger, Task
@@ -89,6 +90,13 @@ def test_the_keys_of_results_that_exist_stay_what_they_are(tmp_path: Path) -> No
         "7b7a05acf946": Job(recipe.load("mvtec", {"augment": "mvtec", "batch": 16}), "bottle", tmp_path, 0, None, True),
     }
     assert [grid.key(job) for job in jobs.values()] == list(jobs)
+
+
+def test_results_of_another_reading_of_the_same_files_do_not_count(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = task_of(root).job
+    before = grid.key(job)
+    monkeypatch.setitem(DATASETS._known, "fmnist", replace(DATASETS["fmnist"], revision=2))
+    assert grid.key(job) != before
 
 
 def test_missing_weights_are_named(root: Path) -> None:

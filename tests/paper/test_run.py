@@ -98,7 +98,7 @@ def test_a_method_without_anomalies_opens_no_corpus(root: Path, tmp_path: Path) 
 
 def test_weights_are_named_only_where_they_are_used() -> None:
     def job(method: str) -> Job:
-        return Job(recipe.load("imagenet", {"method": method}), "n01440764", Path(), 0, Path("vgg11.pth"))
+        return Job(recipe.load("mvtec", {"method": method}), "bottle", Path(), 0, Path("vgg11.pth"))
 
     assert [starts_from_weights(job(method)) for method in ("fcdd", "hsc", "ae", "svdd")] == [True, True, False, False]
     assert _identity(job("hsc"))["weights"] == "vgg11.pth"
@@ -107,7 +107,7 @@ def test_weights_are_named_only_where_they_are_used() -> None:
 
 @pytest.fixture(scope="module")
 def imagenette(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three classes in ImageNet's layout, two pictures each in train and val."""
+    """Three classes in ImageNet's layout, two images each in train and val."""
     folder = tmp_path_factory.mktemp("imagenette")
     for part in ("train", "val"):
         for wnid in ("n01440764", "n02102040", "n03000684"):
