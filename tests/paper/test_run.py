@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,13 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from fcdd.cli import app
+from fcdd.data import CORPORA, DATASETS, Corpus, Dataset, Problem, Split
 from fcdd.data.sources import Images
-from fcdd.errors import DataError
+from fcdd.errors import DataError, RecipeError
+from fcdd.paper import grid
 from fcdd.paper.model import PaperModel
 from fcdd.paper.run import Job, _identity, open_corpus, open_split, starts_from_weights
+from fcdd.paper.run import run as run_job
 from fcdd.training import recipe
 
 from ..toy import stripes
@@ -137,3 +141,35 @@ def test_a_corpus_with_the_problems_own_images_is_refused(imagenette: Path, part
     job = imagenet_job(imagenette, f"folder:{imagenette / part}")
     with pytest.raises(DataError, match="both in the problem and among its auxiliary anomalies"):
         open_corpus(job, 3, open_split(job))
+
+
+def test_a_new_dataset_and_corpus_are_one_registration_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else lists them: they run, are keyed by their files, and are named in messages."""
+
+    def read(problem: Problem) -> Split:
+        test = torch.cat([stripes(8, False, 1), stripes(8, True, 2)])
+        kinds = [problem.normal] * 8 + ["other"] * 8
+        return Split("lines/x", stripes(32, False, 3), test, torch.tensor([0] * 8 + [1] * 8), kinds, "made in code")
+
+    lines = Dataset(title="Lines", classes=("x",), read=read, files=("lines/{normal}*",), eta=0.9, short=2)
+    corpus = Corpus(read=lambda root, _: (stripes(16, True, 5), "more lines"), files=("lines/corpus*",))
+    monkeypatch.setitem(DATASETS._known, "lines", lines)
+    monkeypatch.setitem(CORPORA._known, "more-lines", corpus)
+    text = (resources.files("fcdd.paper") / "recipes" / "fmnist.toml").read_text()
+    (tmp_path / "lines.toml").write_text(
+        text.replace('"fmnist"\nexp', '"lines"\nexp').replace("cifar100", "more-lines")
+    )
+    chosen = recipe.load(str(tmp_path / "lines.toml"), {"epochs": 1, "batch": 8})
+    job = Job(chosen, "x", tmp_path, 0, None)
+    result = run_job(job, tmp_path / "out", quiet=True)
+    assert (result["data"], result["exposure"]) == ("made in code", "more lines")
+    keys = [grid.key(job)]
+    for name in ("x.idx", "corpus.bin"):
+        (tmp_path / "lines").mkdir(exist_ok=True)
+        (tmp_path / "lines" / name).write_bytes(b"1")
+        grid._dataset_print.cache_clear()
+        grid._corpus_print.cache_clear()
+        keys.append(grid.key(job))
+    assert len(set(keys)) == 3
+    with pytest.raises(RecipeError, match="lines"):
+        recipe.load("fmnist", {"dataset": "circles"})
