@@ -23,7 +23,7 @@ from torch import Tensor
 
 from fcdd import folders, images, metrics
 from fcdd.anomalies import synthetic
-from fcdd.data.inputs import Inputs
+from fcdd.data.sources import Images
 from fcdd.detector.result import Grid, score_of
 from fcdd.detector.settings import Settings
 from fcdd.nn import planes as planes_module
@@ -81,7 +81,7 @@ class Pictures:
 
 def sets_of(root: Path, size: int, held: list[Path]) -> Iterator[Pictures]:
     """The held-out good images with each synthetic defect, and the official test images."""
-    clean = Inputs(held, (size, size))[torch.arange(len(held))]
+    clean = Images(held, (size, size))[torch.arange(len(held))]
     parts, masks, kinds = [clean], [np.zeros((len(held), size, size), np.bool_)], ["good"] * len(held)
     for kind, make in KINDS.items():
         changed, mask = make(clean.float() / 255, generator_of(0, root.name, kind))
@@ -94,7 +94,7 @@ def sets_of(root: Path, size: int, held: list[Path]) -> Iterator[Pictures]:
     for i, path in enumerate(test.mask_paths):
         if path:
             truth[i] = images.resize(images.load_mask(path).astype(np.uint8) * 255, (size, size)) > 127
-    pixels = Inputs(test.paths, (size, size))[torch.arange(len(test.paths))]
+    pixels = Images(test.paths, (size, size))[torch.arange(len(test.paths))]
     yield Pictures("test", pixels, truth, ["good" if y == 0 else "defect" for y in test.labels])
 
 
@@ -139,7 +139,7 @@ def study(root: Path, size: int, wanted: list[Variant], runs: Path) -> None:
     held, kept = sorted(order[:HELD]), sorted(order[len(good) // 4 :])
     base = Description(Architecture()).eval()
     base.trunk.load()
-    training = Inputs([good[i] for i in kept], (size, size))
+    training = Images([good[i] for i in kept], (size, size))
     base.fit_light(training[torch.arange(0, len(kept), max(1, len(kept) // 64))].float())
     cells = size // base.field.stride
     vectors = bank.gather(base, training, torch.ones(cells**2, dtype=torch.bool), Settings.vectors, 0)

@@ -104,16 +104,18 @@ def resize(pixels: NDArray[np.uint8], side: int | tuple[int, int], fit: Fit = "s
 
     Along the width first, rounded, then along the height: left alone, Pillow 13 takes the other order for some sizes,
     which moves every fourth pixel by a grey level, and the exported model knows one order only.
-    "stretch" resizes both sides exactly; "crop" brings the shorter side to `side` and keeps the centre.
+    "stretch" resizes both sides exactly; "crop" keeps the proportions, so that the image just covers the shape, and
+    cuts off what lies beyond it on either side.
     """
     image = Image.fromarray(pixels)
-    if fit == "stretch" or not isinstance(side, int):
-        height, width = (side, side) if isinstance(side, int) else side
+    height, width = (side, side) if isinstance(side, int) else side
+    if fit == "stretch":
         return np.array(_resampled(image, width, height))
-    shorter = min(image.size)
-    width, height = (max(side, round(length * side / shorter)) for length in image.size)
-    left, top = (width - side) // 2, (height - side) // 2
-    return np.array(_resampled(image, width, height).crop((left, top, left + side, top + side)))
+    by_height = height * image.width >= width * image.height
+    wanted, length = (height, image.height) if by_height else (width, image.width)
+    across, down = max(width, round(image.width * wanted / length)), max(height, round(image.height * wanted / length))
+    left, top = (across - width) // 2, (down - height) // 2
+    return np.array(_resampled(image, across, down).crop((left, top, left + width, top + height)))
 
 
 def _resampled(image: Image.Image, width: int, height: int) -> Image.Image:

@@ -142,17 +142,30 @@ def test_noise_has_the_stated_deviation() -> None:
     assert ratio.max() < 0.115
 
 
-def test_mvtec_jitter_has_two_strengths() -> None:
+@pytest.mark.parametrize("weakest", [0.0005, 0.005])
+def test_mvtec_jitter_has_two_strengths(weakest: float) -> None:
     images = torch.full((2000, 1, 2, 2), 0.5)
-    change = (augment.mvtec_jitter(images, seeded()) / images - 1).abs().amax((1, 2, 3))
+    change = (augment.mvtec_jitter(images, seeded(), weakest) / images - 1).abs().amax((1, 2, 3))
     assert 0.035 < change.max() <= 0.0401
-    weak = (change <= 0.005).float().mean()  # all of the weak half and an eighth of the strong one
-    assert weak == pytest.approx(0.5 + 0.5 / 8, abs=0.04)
+    # All of the weak half, and of the strong one the part that happens to be as weak.
+    weak = (change <= weakest + 1e-6).float().mean()
+    assert weak == pytest.approx(0.5 + 0.5 * weakest / 0.04, abs=0.04)
+
+
+def test_the_papers_mvtec_pipeline_always_crops() -> None:
+    """A crop keeps single pixels apart, a resize from 240 to 224 mixes them."""
+    images = torch.zeros(64, 3, 240, 240)
+    images[..., ::2, :] = 0.8
+    for name, share in (("mvtec-crop", 1.0), ("mvtec", 0.5)):
+        output, _ = augment.AUGMENTATIONS[name](images, None, 224, seeded())
+        rows = output.mean((1, 3))
+        contrast = (rows[:, 1:] - rows[:, :-1]).abs().amin(1) / 0.8
+        assert (contrast > 0.9).float().mean() == pytest.approx(share, abs=0.15)
 
 
 @pytest.mark.parametrize(("name", "channels", "given", "size"), [
     ("fmnist", 1, 28, 28), ("cifar", 3, 32, 32), ("imagenet", 3, 64, 56), ("voc", 3, 64, 56), ("mvtec", 3, 60, 56),
-    ("none", 3, 60, 56),
+    ("mvtec-crop", 3, 60, 56), ("none", 3, 60, 56),
 ])  # fmt: skip
 def test_pipelines_move_masks_with_images(name: str, channels: int, given: int, size: int) -> None:
     masks = torch.zeros(40, 1, given, given, dtype=torch.uint8)

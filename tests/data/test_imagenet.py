@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from fcdd import images
 from fcdd.data import imagenet
-from fcdd.data.sources import Files
+from fcdd.data.sources import Images
 from fcdd.errors import DataError
 
 
@@ -32,7 +33,7 @@ def test_the_paper_s_classes_are_preferred(tmp_path: Path) -> None:
     write_classes(tmp_path / "train", {paper[0]: 3, "n01440764": 1})
     write_classes(tmp_path / "val", dict.fromkeys([*paper, "n01440764"], 2))
     split = imagenet.split(tmp_path, "acorn", size=4)
-    assert isinstance(split.test, Files)
+    assert isinstance(split.test, Images)
     assert len(split.nominal) == 3
     assert len(split.test) == 40
     assert sorted(set(split.kinds)) == sorted(list(imagenet.IMAGENET30)[:20])
@@ -83,3 +84,18 @@ def test_imagenette(shared_data: Path) -> None:
     assert split.test[torch.tensor([0, 399])].shape == (2, 3, 64, 64)
     paths, _ = imagenet.train_files(root, exclude=["n03000684"])
     assert len(paths) == 720
+
+
+def test_images_are_stretched_to_a_square(tmp_path: Path) -> None:
+    """The paper resizes to 256 × 256: nothing of an image is cut off."""
+    gradient = np.tile(np.linspace(0, 255, 60).astype(np.uint8)[None, :, None], (20, 1, 3))
+    for part in ("train", "val"):
+        (tmp_path / part / "n01440764").mkdir(parents=True)
+        Image.fromarray(gradient).save(tmp_path / part / "n01440764" / "0.png")
+    image = imagenet.split(tmp_path, "n01440764", size=20).test[torch.tensor([0])][0, 0]
+    assert (image[:, 0] < 15).all()
+    assert (image[:, -1] > 240).all()
+
+
+def test_the_tables_word_for_a_class_is_known() -> None:
+    assert imagenet.wnid("Rotary dial telephone") == imagenet.wnid("dial telephone")

@@ -43,9 +43,9 @@ def test_split_of_written_files(tmp_path: Path) -> None:
     assert not split.mask(0).any()
     for index in range(3, 8):
         small = images.resize_mask(split.mask(index), 20)
-        picture = split.test[torch.tensor([index])][0, 0].numpy()
-        assert (picture[small] > 150).all()
-        assert (picture[~small] < 150).all()
+        image = split.test[torch.tensor([index])][0, 0].numpy()
+        assert (image[small] > 150).all()
+        assert (image[~small] < 150).all()
     assert split.provenance == "MVTec-AD plate, 4 training and 8 test images"
     assert pickle.loads(pickle.dumps(split)).mask(4).sum() == 12 * 16
 
@@ -58,8 +58,8 @@ def test_semi_supervised_moves_one_anomaly_of_each_type(tmp_path: Path) -> None:
     assert split.anomaly_masks is not None
     assert split.anomaly_masks.shape == (2, 1, 20, 20)
     assert split.anomaly_masks.dtype == torch.uint8
-    pictures = split.anomalies[torch.arange(2)]
-    assert torch.equal((pictures[:, :1] > 150).byte(), split.anomaly_masks)
+    images = split.anomalies[torch.arange(2)]
+    assert torch.equal((images[:, :1] > 150).byte(), split.anomaly_masks)
     kept = mvtec.split(tmp_path, "plate", 20, semi_supervised=True, authors_protocol=True, generator=generator())
     assert len(kept.kinds) == 8
     assert kept.anomaly_masks is not None

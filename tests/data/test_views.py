@@ -25,14 +25,14 @@ def test_another_lamp_changes_the_level_and_keeps_the_shape() -> None:
     assert not torch.equal(lit, relit(ramp, generator(1)))
 
 
-def test_a_bright_picture_is_clipped_as_a_camera_would() -> None:
+def test_a_bright_image_is_clipped_as_a_camera_would() -> None:
     white = torch.full((16, 3, 16, 16), 254.0)
     assert (relit(white, generator()) == 255).any()
 
 
 def test_image_and_mask_turn_together() -> None:
     image = torch.zeros(1, 4, 48, 48)
-    image[:, :, 8:20, 26:40] = 1.0  # the same square in the picture and in its mask
+    image[:, :, 8:20, 26:40] = 1.0  # the same square in the image and in its mask
     for seed in range(6):
         view = turned(image, generator(seed))
         assert view.shape == image.shape
@@ -41,6 +41,6 @@ def test_image_and_mask_turn_together() -> None:
     assert not torch.allclose(turned(image, generator(0)), turned(image, generator(1)))
 
 
-def test_oblong_pictures_keep_their_shape() -> None:
+def test_oblong_images_keep_their_shape() -> None:
     for seed in range(4):
         assert turned(torch.rand(1, 3, 32, 48), generator(seed)).shape == (1, 3, 32, 48)

@@ -23,14 +23,14 @@ def fashion_mnist(root: Path, train: int = 48, test: int = 16) -> Path:
     """Class 1 is horizontal stripes, class 0 vertical ones; `aux` holds noise and vertical stripes as exposure."""
     root.mkdir(exist_ok=True)
     for part, count in (("train", train), ("t10k", test)):
-        pictures = torch.cat([stripes(count, False, len(part)), stripes(count, True, len(part) + 1)])
+        images = torch.cat([stripes(count, False, len(part)), stripes(count, True, len(part) + 1)])
         labels = bytes([1] * count + [0] * count)
-        header = struct.pack(">IIII", 2051, len(pictures), 28, 28)
-        _packed(root / f"{part}-images-idx3-ubyte.gz", header + pictures.numpy().tobytes())
+        header = struct.pack(">IIII", 2051, len(images), 28, 28)
+        _packed(root / f"{part}-images-idx3-ubyte.gz", header + images.numpy().tobytes())
         _packed(root / f"{part}-labels-idx1-ubyte.gz", struct.pack(">II", 2049, len(labels)) + labels)
     (root / "aux").mkdir()
-    for index, picture in enumerate(stripes(12, True, 77)):
-        Image.fromarray(picture[0].numpy()).save(root / "aux" / f"{index}.png")
+    for index, image in enumerate(stripes(12, True, 77)):
+        Image.fromarray(image[0].numpy()).save(root / "aux" / f"{index}.png")
         noise = np.random.default_rng(index).integers(0, 256, (28, 28), dtype=np.uint8)
         Image.fromarray(noise).save(root / "aux" / f"noise{index}.png")
     return root
@@ -74,10 +74,10 @@ def mvtec(root: Path, normal: str = "bottle", good: int = 16, size: int = 48) ->
         (place / "test" / kind).mkdir(parents=True)
         (place / "ground_truth" / kind).mkdir(parents=True)
         for index in range(3):
-            picture, mask = plate(), np.zeros((size, size), np.uint8)
+            image, mask = plate(), np.zeros((size, size), np.uint8)
             top, left = generator.integers(4, size - 16, 2)
-            picture[top : top + 12, left : left + 12], mask[top : top + 12, left : left + 12] = level, 255
-            Image.fromarray(picture).save(place / "test" / kind / f"{index:03}.png")
+            image[top : top + 12, left : left + 12], mask[top : top + 12, left : left + 12] = level, 255
+            Image.fromarray(image).save(place / "test" / kind / f"{index:03}.png")
             Image.fromarray(mask).save(place / "ground_truth" / kind / f"{index:03}_mask.png")
     return root
 
@@ -93,10 +93,23 @@ def voc(root: Path, horses: int = 10, others: int = 14, size: int = 64) -> Path:
         for index in range(horses + others):
             horse = index < horses
             colour = np.array([110, 80, 50] if horse else [60, 120, 60])
-            picture = (colour + generator.normal(0, 20, (size, size, 3))).clip(0, 255).astype(np.uint8)
-            Image.fromarray(picture).save(place / "JPEGImages" / f"{part}{index:03}.jpg", quality=95)
+            image = (colour + generator.normal(0, 20, (size, size, 3))).clip(0, 255).astype(np.uint8)
+            Image.fromarray(image).save(place / "JPEGImages" / f"{part}{index:03}.jpg", quality=95)
             lines.append(f"{part}{index:03} {1 if horse else -1}")
         (place / "ImageSets" / "Main" / f"horse_{part}.txt").write_text("\n".join(lines) + "\n")
+    return root
+
+
+def imagenette(root: Path, count: int = 4, size: int = 48) -> Path:
+    """Two classes of blue noise in ImageNet's layout."""
+    generator = np.random.default_rng(3)
+    for part in ("train", "val"):
+        for wnid in ("n01440764", "n02102040"):
+            folder = root / "imagenette" / part / wnid
+            folder.mkdir(parents=True)
+            for index in range(count):
+                pixels = np.array([40, 60, 150]) + generator.normal(0, 30, (size, size, 3))
+                Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(folder / f"{index}.png")
     return root
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fcdd.data import DATASETS
 from fcdd.errors import DataError
 from fcdd.paper import grid
 from fcdd.paper.grid import Ledger, Task
@@ -62,6 +63,40 @@ def test_the_key_follows_the_data_and_not_its_place(tmp_path: Path) -> None:
         third / "cifar-10-batches-bin" / "data_batch_1.bin", third / "cifar-10-batches-bin" / "data_batch_2.bin"
     )
     assert grid.key(job) != grid.key(replace(job, data=third))
+
+
+def test_the_keys_of_results_that_exist_stay_what_they_are(tmp_path: Path) -> None:
+    """Were one of these to change, results on users' disks would be run again, or others taken for them."""
+    sizes = {
+        "FashionMNIST/raw/train-images-idx3-ubyte": 40,
+        "FashionMNIST/raw/train-labels-idx1-ubyte.gz": 12,
+        "FashionMNIST/raw/t10k-images-idx3-ubyte": 30,
+        "FashionMNIST/raw/t10k-labels-idx1-ubyte.gz": 9,
+        "cifar-10-batches-py/data_batch_1": 100,
+        "cifar-10-batches-py/test_batch": 50,
+        "cifar-100-binary/test.bin": 70,
+        "EMNIST/raw/emnist-letters-train-images-idx3-ubyte.gz": 21,
+        "mvtec/bottle/train/good/000.png": 5,
+        "mvtec/bottle/test/broken/000.png": 6,
+        "mvtec/bottle/ground_truth/broken/000_mask.png": 7,
+    }
+    for name, size in sizes.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(bytes(size))
+    jobs = {
+        "fc6de2514c97": Job(recipe.load("fmnist"), "trouser", tmp_path, 0, None),
+        "626f821d0f91": Job(recipe.load("fmnist", {"exposure": "emnist"}).shortened(4), "coat", tmp_path, 1, None),
+        "60cd61216641": Job(recipe.load("cifar10", {"method": "hsc"}), "airplane", tmp_path, 3, None),
+        "7b7a05acf946": Job(recipe.load("mvtec", {"augment": "mvtec", "batch": 16}), "bottle", tmp_path, 0, None, True),
+    }
+    assert [grid.key(job) for job in jobs.values()] == list(jobs)
+
+
+def test_results_of_another_reading_of_the_same_files_do_not_count(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = task_of(root).job
+    before = grid.key(job)
+    monkeypatch.setitem(DATASETS._known, "fmnist", replace(DATASETS["fmnist"], revision=2))
+    assert grid.key(job) != before
 
 
 def test_missing_weights_are_named(root: Path) -> None:

@@ -25,11 +25,11 @@ SMALL = {
 def test_pixel_figures_need_masks(tmp_path: Path) -> None:
     job = Job(recipe.load("fmnist"), "trouser", layouts.fashion_mnist(tmp_path / "d"), 0, None)
     with pytest.raises(DataError, match="masks"):
-        probes.sigma(job, tmp_path)
+        probes.widths(job, tmp_path)
 
 
 def test_clever_hans_counts_heat_on_the_mark(tmp_path: Path) -> None:
-    job = Job(recipe.load("voc", {**SMALL, "sigma": 2.0}), "horse", layouts.voc(tmp_path), 0, None)
+    job = Job(recipe.load("voc-others", {**SMALL, "sigma": 2.0}), "horse", layouts.voc(tmp_path), 0, None)
     ledger, task = Ledger(tmp_path / "out"), Task(job, "clean", "clever-hans")
     assert ledger.execute(task) == "done", ledger.failure(task)
     result = ledger.result(task)

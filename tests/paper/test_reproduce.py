@@ -12,10 +12,9 @@ from typer.testing import CliRunner
 
 from fcdd.cli import app
 from fcdd.errors import DataError, FcddError
+from fcdd.paper.experiments import EXPERIMENTS, Report, publish
 from fcdd.paper.grid import Ledger
-from fcdd.paper.reproduce import EXPERIMENTS, publish
-from fcdd.paper.reproduce.options import Options
-from fcdd.paper.reproduce.report import Report
+from fcdd.paper.options import Options
 
 from . import layouts
 
@@ -29,7 +28,7 @@ SMALL: dict[str, Any] = {
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("data")
     layouts.fashion_mnist(root, train=16, test=8)
-    for write in (layouts.emnist, layouts.mvtec, layouts.voc):
+    for write in (layouts.emnist, layouts.mvtec, layouts.voc, layouts.imagenette):
         write(root)
     return layouts.cifar(root, count=8)
 
@@ -74,18 +73,28 @@ def test_table1_has_the_papers_columns_and_what_was_run(root: Path, out: Path) -
 def test_table2_sigma_and_heatmaps_share_their_model(root: Path, out: Path) -> None:
     report, files = reproduced("table2", options_of(root, out))
     cells = dict(zip(report.tables[0].columns, report.tables[0].rows["bottle"], strict=True))
-    assert all(cells[name].measured for name in ("AE-SS", "AE-L2", "FCDD", "FCDD semi-supervised"))
+    for name in ("AE-SS", "AE-L2", "FCDD", "FCDD semi-supervised"):
+        mean, pooled = cells[f"{name}, mean over images"], cells[f"{name}, pooled"]
+        assert mean.measured != pooled.measured
+        assert mean.published is not None  # as the paper words its figures
+        assert pooled.published is None
     assert cells["P-NET"].text() == "0.99*"
+    deviation = dict(zip(report.tables[0].columns, report.tables[0].rows["standard deviation"], strict=True))
+    assert deviation["P-NET"].text() == "0.12*"
+    assert deviation["FCDD, mean over images"].text() == "–"  # of one class there is none
     text = files[0].read_text()
+    assert "stand beside the one that the protocol has: mean over images" in text
     assert "MVTec-AD bottle, 16 training and 8 test images; one anomaly of each of 2 defect types" in text
     jobs = len(list((out / "jobs").glob("mvtec-*")))
     sigma, files = reproduced("sigma", options_of(root, out))
     assert list(sigma.tables[0].rows) == ["4", "6", "8", "10", "12", "14", "16"]
     # At the recipe's own σ the saved model has the figure of its run.
-    assert sigma.tables[0].rows["4"][1].mean == pytest.approx(cells["FCDD"].mean, abs=1e-6)
+    assert sigma.tables[0].rows["4"][1].mean == pytest.approx(cells["FCDD, mean over images"].mean, abs=1e-6)
     assert len({cells[1].mean for cells in sigma.tables[0].rows.values()}) > 3
-    assert not sigma.tables[0].rows["4"][0].flagged  # one class is no match for the mean of fifteen
+    assert sigma.tables[0].rows["4"][0].published is None  # one class is no match for the mean of fifteen
+    assert "The paper's means over all classes, not compared: 4: 0.8567" in files[0].read_text()
     assert {path.suffix for path in files} == {".md", ".csv", ".tex", ".html", ".png", ".pdf"}
+    assert [path.name for path in sigma.figures] == ["sigma.png", "sigma-heatmaps.png"]
     heatmaps, files = reproduced("heatmaps", options_of(root, out, datasets=("mvtec",)))
     assert len(list((out / "jobs").glob("mvtec-*"))) == jobs + 1  # HSC
     assert len(heatmaps.figures) == 4
@@ -98,9 +107,16 @@ def test_the_authors_protocol_runs_and_is_stated(root: Path, out: Path) -> None:
     chosen = {"protocol": "authors", "methods": ("fcdd", "fcdd semi-supervised")}
     tasks = EXPERIMENTS["table2"].plan(options_of(root, out, **chosen))
     assert [task.job.recipe.objective for task in tasks] == ["authors", "pixelwise"]
+    plain = {**chosen, "overrides": {}}
+    assert {t.job.recipe.augment for t in EXPERIMENTS["table2"].plan(options_of(root, out, **plain))} == {"mvtec"}
+    plain["protocol"] = "paper"
+    assert {t.job.recipe.augment for t in EXPERIMENTS["table2"].plan(options_of(root, out, **plain))} == {"mvtec-crop"}
     assert [task.job.authors_protocol for task in tasks] == [False, True]
     chosen["methods"] = ("fcdd semi-supervised",)
-    _, files = reproduced("table2", options_of(root, out, **chosen))
+    report, files = reproduced("table2", options_of(root, out, **chosen))
+    cells = dict(zip(report.tables[0].columns, report.tables[0].rows["bottle"], strict=True))
+    assert cells["FCDD semi-supervised, pooled"].published is not None  # the authors' code pools all pixels
+    assert cells["FCDD semi-supervised, mean over images"].published is None
     assert "Protocol: the authors’ code" in files[0].read_text()
     assert "kept in the test set (authors' protocol)" in files[0].read_text()
 
@@ -146,7 +162,7 @@ def test_receptive_fields_are_the_papers(root: Path, out: Path) -> None:
     assert len(report.figures) == 2
 
 
-def test_clever_hans_gives_numbers_and_pictures(root: Path, out: Path) -> None:
+def test_clever_hans_gives_numbers_and_images(root: Path, out: Path) -> None:
     report, files = reproduced("clever-hans", options_of(root, out))
     rows = report.tables[0].rows
     assert all(cell.measured for cells in rows.values() for cell in cells)
@@ -156,14 +172,16 @@ def test_clever_hans_gives_numbers_and_pictures(root: Path, out: Path) -> None:
     assert letters is not None
     assert box is not None
     assert 0 < letters < box < 1
-    assert "is on 2 of 10 training horses and nowhere else" in files[0].read_text()
+    text = files[0].read_text()
+    assert "is on 2 of 10 training horses and nowhere else" in text
+    assert "ImageNet, 8 nominal images of train and 8 of val" in text
     assert [path.name for path in report.figures] == ["clever-hans-marked.png", "clever-hans-clean.png"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["table9"], "there are table1, table2"),
+        (["table9"], "no experiment 'table9'; there are clever-hans, heatmaps, oe-size"),
         (["table1", "--classes", "sofa", "--datasets", "fmnist"], "no class 'sofa' in fmnist; there are t-shirt"),
         (["table1", "--methods", "magic"], "no method magic here; there are ae, svdd"),
         (["table1", "--budget", "huge"], "there are smoke, short, paper"),
@@ -193,7 +211,7 @@ def test_a_failed_job_is_told_once_and_the_exit_code_says_so(root: Path, tmp_pat
         "--data",
         str(root),
     ]
-    command = [*common, "--oe", "imagenet", "-o", str(tmp_path)]
+    command = [*common, "--oe", "imagenet22k", "-o", str(tmp_path)]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 1
     assert "failed: fmnist t-shirt, fcdd, seed 0 and 1 more: DataError" in result.stdout
@@ -202,10 +220,11 @@ def test_a_failed_job_is_told_once_and_the_exit_code_says_so(root: Path, tmp_pat
     assert "Traceback" in status["failures"][0]["traceback"]
 
 
-def test_a_stand_in_trunk_is_for_the_nets_that_have_one(root: Path, out: Path) -> None:
+def test_a_stand_in_trunk_is_for_the_nets_that_start_from_weights(root: Path, out: Path) -> None:
     options = Options(data=root, output=out, trunk="vgg16", corpus="emnist", random_start=True)
     chosen = {name: options.tasks(name, ["x"], "c")[0].job.recipe for name in ("fmnist", "mvtec", "voc", "imagenet")}
-    assert [one.network for one in chosen.values()] == ["fmnist", "vgg16", "vgg16", "vgg16"]
+    # The others start at random, as in the paper: there is nothing to stand in for.
+    assert [one.network for one in chosen.values()] == ["fmnist", "vgg16", "vgg11", "vgg11"]
     assert [one.exposure for one in chosen.values()] == ["emnist", "confetti", "labelled", "emnist"]
 
 
@@ -222,7 +241,9 @@ def test_other_classes_than_the_papers_are_not_compared(root: Path, tmp_path: Pa
     assert cells["FCDD"].measured
     assert cells["FCDD"].published is None
     assert cells["HSC"].text() == "0.97*"
-    assert "2 classes that are not the paper's 30" in files[0].read_text()
+    text = files[0].read_text()
+    assert "2 classes that are not the paper's 30" in text
+    assert list(report.tables[1].rows) == ["n00000000", "n00000001", "mean"]
 
 
 def test_options_name_what_there_is(root: Path, tmp_path: Path) -> None:
@@ -230,10 +251,40 @@ def test_options_name_what_there_is(root: Path, tmp_path: Path) -> None:
     tasks = options.tasks("fmnist", ["trouser"], "fcdd")
     assert ([task.job.seed for task in tasks], tasks[0].job.recipe.epochs) == ([0, 1, 2, 3, 4], 400)
     assert options.classes_of("mvtec") == ["bottle"]
-    assert len(options.classes_of("imagenet")) == 30
+    assert len(Options(data=tmp_path, output=tmp_path).classes_of("imagenet")) == 30
     (tmp_path / "imagenette" / "train" / "n01440764").mkdir(parents=True)
     assert Options(data=tmp_path, output=tmp_path).classes_of("imagenet") == ["n01440764"]
     with pytest.raises(DataError):
         Options(data=root, output=tmp_path, classes=("bottle",)).check_classes(["fmnist"])
     with pytest.raises(FcddError):
         options.chosen(["a"], "datasets") and Options(data=root, output=tmp_path, budget="x")
+
+
+def test_the_status_of_the_last_run_needs_no_options(root: Path, tmp_path: Path) -> None:
+    chosen = ["--datasets", "fmnist", "--methods", "fcdd", "--classes", "trouser", "--epochs", "1", "--seeds", "1"]
+    set_ = ["--set", "batch=8", "--oe", f"folder:{root / 'aux'}", "--data", str(root)]
+    output = ["-o", str(tmp_path)]
+    result = CliRunner().invoke(app, ["reproduce", "table1", *chosen, *set_, *output, "--json"])
+    assert result.exit_code == 0, result.stderr
+    status = json.loads(CliRunner().invoke(app, ["reproduce", "table1", "--status", "--json", *output]).stdout)
+    assert (status["done"], status["left"]) == (1, 0)
+    # What never ran here is counted by the options given.
+    status = json.loads(
+        CliRunner().invoke(app, ["reproduce", "oe-source", "--status", "--json", *output, "--seeds", "2"]).stdout
+    )
+    assert (status["done"], status["left"]) == (0, 40)
+
+
+def test_the_help_names_every_experiment() -> None:
+    told = CliRunner().invoke(app, ["reproduce", "--help"]).stdout
+    assert all(f"{name}: " in told for name in EXPERIMENTS)
+
+
+def test_two_classes_have_a_figure_together(root: Path, tmp_path: Path) -> None:
+    small = {"batch": 8, "exposure": f"folder:{root / 'aux'}"}
+    chosen = {"datasets": ("fmnist",), "methods": ("fcdd",), "classes": ("trouser", "0"), "overrides": small}
+    report, _ = reproduced("heatmaps", options_of(root, tmp_path, **chosen))
+    names = [path.name for path in report.figures]
+    assert "heatmaps-fmnist-classes-blurred.png" in names
+    assert len(names) == 2 * 4 + 2
+    assert Image.open(tmp_path / "heatmaps-fmnist-classes-blurred.png").height > 4 * 112  # two rows a class

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,13 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from fcdd.cli import app
-from fcdd.data.sources import Files
-from fcdd.errors import DataError
+from fcdd.data import CORPORA, DATASETS, Corpus, Dataset, Problem, Split
+from fcdd.data.sources import Images
+from fcdd.errors import DataError, RecipeError
+from fcdd.paper import grid
 from fcdd.paper.model import PaperModel
 from fcdd.paper.run import Job, _identity, open_corpus, open_split, starts_from_weights
+from fcdd.paper.run import run as run_job
 from fcdd.training import recipe
 
 from ..toy import stripes
@@ -98,7 +102,7 @@ def test_a_method_without_anomalies_opens_no_corpus(root: Path, tmp_path: Path) 
 
 def test_weights_are_named_only_where_they_are_used() -> None:
     def job(method: str) -> Job:
-        return Job(recipe.load("imagenet", {"method": method}), "n01440764", Path(), 0, Path("vgg11.pth"))
+        return Job(recipe.load("mvtec", {"method": method}), "bottle", Path(), 0, Path("vgg11.pth"))
 
     assert [starts_from_weights(job(method)) for method in ("fcdd", "hsc", "ae", "svdd")] == [True, True, False, False]
     assert _identity(job("hsc"))["weights"] == "vgg11.pth"
@@ -107,7 +111,7 @@ def test_weights_are_named_only_where_they_are_used() -> None:
 
 @pytest.fixture(scope="module")
 def imagenette(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three classes in ImageNet's layout, two pictures each in train and val."""
+    """Three classes in ImageNet's layout, two images each in train and val."""
     folder = tmp_path_factory.mktemp("imagenette")
     for part in ("train", "val"):
         for wnid in ("n01440764", "n02102040", "n03000684"):
@@ -126,7 +130,7 @@ def imagenet_job(root: Path, exposure: str) -> Job:
 def test_the_nominal_class_is_not_among_its_anomalies(imagenette: Path) -> None:
     job = imagenet_job(imagenette, "imagenet")
     corpus, provenance = open_corpus(job, 3, open_split(job))
-    assert isinstance(corpus, Files)
+    assert isinstance(corpus, Images)
     assert {path.parent.name for path in corpus.paths} == {"n01440764", "n03000684"}
     assert {path.parents[1].name for path in corpus.paths} == {"train"}
     assert "4 of them of the test set's classes" in provenance
@@ -137,3 +141,35 @@ def test_a_corpus_with_the_problems_own_images_is_refused(imagenette: Path, part
     job = imagenet_job(imagenette, f"folder:{imagenette / part}")
     with pytest.raises(DataError, match="both in the problem and among its auxiliary anomalies"):
         open_corpus(job, 3, open_split(job))
+
+
+def test_a_new_dataset_and_corpus_are_one_registration_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else lists them: they run, are keyed by their files, and are named in messages."""
+
+    def read(problem: Problem) -> Split:
+        test = torch.cat([stripes(8, False, 1), stripes(8, True, 2)])
+        kinds = [problem.normal] * 8 + ["other"] * 8
+        return Split("lines/x", stripes(32, False, 3), test, torch.tensor([0] * 8 + [1] * 8), kinds, "made in code")
+
+    lines = Dataset(title="Lines", classes=("x",), read=read, files=("lines/{normal}*",), eta=0.9, short=2)
+    corpus = Corpus(read=lambda root, _: (stripes(16, True, 5), "more lines"), files=("lines/corpus*",))
+    monkeypatch.setitem(DATASETS._known, "lines", lines)
+    monkeypatch.setitem(CORPORA._known, "more-lines", corpus)
+    text = (resources.files("fcdd.paper") / "recipes" / "fmnist.toml").read_text()
+    (tmp_path / "lines.toml").write_text(
+        text.replace('"fmnist"\nexp', '"lines"\nexp').replace("cifar100", "more-lines")
+    )
+    chosen = recipe.load(str(tmp_path / "lines.toml"), {"epochs": 1, "batch": 8})
+    job = Job(chosen, "x", tmp_path, 0, None)
+    result = run_job(job, tmp_path / "out", quiet=True)
+    assert (result["data"], result["exposure"]) == ("made in code", "more lines")
+    keys = [grid.key(job)]
+    for name in ("x.idx", "corpus.bin"):
+        (tmp_path / "lines").mkdir(exist_ok=True)
+        (tmp_path / "lines" / name).write_bytes(b"1")
+        grid._dataset_print.cache_clear()
+        grid._corpus_print.cache_clear()
+        keys.append(grid.key(job))
+    assert len(set(keys)) == 3
+    with pytest.raises(RecipeError, match="lines"):
+        recipe.load("fmnist", {"dataset": "circles"})

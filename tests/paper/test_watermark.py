@@ -36,8 +36,8 @@ def test_a_fifth_of_the_training_horses_bears_the_mark(tmp_path: Path) -> None:
     target = watermark.plant_voc(root, tmp_path / "planted", 64)
     record = json.loads((target / "VOC2007" / watermark.RECORD).read_text())
     assert (len(record["marked"]), record["of"]) == (2, 10)
-    split = voc.split(target, size=64)
-    original = voc.split(root, size=64)
+    split = voc.split_others(target, size=64)
+    original = voc.split_others(root, size=64)
     assert split.provenance == original.provenance
     for path in sorted((root / "VOCdevkit" / "VOC2007" / "JPEGImages").iterdir()):
         old, new = images.load(path), images.load(target / "VOC2007" / "JPEGImages" / path.name)
@@ -48,6 +48,13 @@ def test_a_fifth_of_the_training_horses_bears_the_mark(tmp_path: Path) -> None:
         change = np.abs(new.astype(int) - old).max(2)
         assert np.abs(new.astype(int) - wanted)[mask].mean() < 8  # what JPEG does
         assert change[mask].mean() > 10 * change[~mask].mean()
+
+
+def test_the_planted_folder_has_the_nominal_images_too(tmp_path: Path) -> None:
+    root = layouts.imagenette(layouts.voc(tmp_path / "data"))
+    target = watermark.plant_voc(root, tmp_path / "planted", 64)
+    assert len(voc.split(target, size=64).nominal) == len(voc.split(root, size=64).nominal) > 0
+    assert watermark.plant_voc(root, target, 64) == target  # a second time changes nothing
 
 
 def test_too_few_horses_are_refused(tmp_path: Path) -> None:

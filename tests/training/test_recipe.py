@@ -12,10 +12,22 @@ from fcdd.training import recipe
 
 
 def test_every_recipe_of_the_package_loads_and_survives_json() -> None:
-    assert {"fmnist", "cifar10", "imagenet", "mvtec", "mvtec-semi", "voc"} <= set(recipe.names())
+    assert {"fmnist", "cifar10", "imagenet", "mvtec", "mvtec-semi", "voc", "voc-others"} <= set(recipe.names())
     for name in recipe.names():
         loaded = recipe.load(name)
         assert recipe.from_dict(loaded.to_dict()) == loaded
+
+
+def test_only_mvtec_starts_from_imagenet_weights() -> None:
+    """The paper pre-trains and freezes for MVTec alone."""
+    started = {name for name in recipe.names() if recipe.load(name).pretrained or recipe.load(name).freeze}
+    assert started == {"mvtec", "mvtec-semi"}
+
+
+def test_mvtec_has_the_papers_pipeline_and_the_codes_batch() -> None:
+    for name in ("mvtec", "mvtec-semi"):
+        loaded = recipe.load(name)
+        assert (loaded.augment, loaded.batch, loaded.stored, loaded.size) == ("mvtec-crop", 128, 240, 224)
 
 
 def test_the_papers_schedules() -> None:
@@ -58,6 +70,7 @@ def test_a_method_brings_its_optimiser_unless_told_otherwise() -> None:
         ({"optimiser": "lion"}, "must be one of sgd, adam"),
         ({"lr_milestones": 3}, "list of int"),
         ({"objective": "pixelwise"}, "needs masks"),
+        ({"dataset": "mnist"}, "must be one of cifar10, fmnist, imagenet"),
     ],
 )
 def test_bad_values_are_named(override: dict[str, object], message: str) -> None:

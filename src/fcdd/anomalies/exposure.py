@@ -10,11 +10,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fcdd import images
-from fcdd.data import Source, cifar, fashion_mnist, imagenet
-from fcdd.data.sources import Files
+from fcdd.data import CORPORA, Source
+from fcdd.data.sources import Images
 from fcdd.errors import DataError
+from fcdd.images import Fit
 
-NAMES = ("cifar100", "emnist", "imagenet", "imagenet22k", "folder:PATH")
+FOLDER = "folder:"  # begins the name of a corpus that is a folder of the user's
 _CHUNK = 1024  # images at a time in float, which bounds memory
 
 
@@ -27,29 +28,41 @@ def exposure(
     generator: torch.Generator,
     limit: int | None = None,
     exclude: Collection[str] = (),
+    fit: Fit = "crop",
 ) -> tuple[Source, str]:
     """The corpus `name` below `root` as a `Source` of uint8 (`channels`, `size`, `size`), and its provenance.
 
-    cifar100 and emnist come as one tensor in memory, the others as files decoded on demand (shorter side to `size`,
-    centre kept). `limit` draws that many distinct images. `exclude` are WordNet ids that imagenet and imagenet22k
-    leave out besides the paper's classes.
+    `name` is one of `fcdd.data.CORPORA`, or folder:PATH for a folder of images. Corpora that fit in memory come as
+    one tensor, the others as files decoded on demand, which `fit` brings to the size. `limit` draws that many
+    distinct images. `exclude` are WordNet ids that corpora of ImageNet leave out besides the paper's classes.
 
     Raises:
         DataError: an unknown name, a corpus that is not there, or fewer images than `limit`.
     """
-    if name.startswith("folder:"):
-        return _files(images.find(name.removeprefix("folder:")), name, channels, size, limit, generator)
-    if name not in NAMES:
-        raise DataError(f"No corpus {name!r} for Outlier Exposure; choose one of: {', '.join(NAMES)}.")
+    corpus, provenance = _read(name, root, exclude)
+    chosen, drawn = _draw(len(corpus), provenance, limit, generator)
+    if isinstance(corpus, Tensor):
+        return conform(corpus[chosen], channels, size), provenance + drawn
+    return Images([corpus[index] for index in chosen.tolist()], size, channels, fit), provenance + drawn
+
+
+def files(name: str, root: Path) -> list[Path]:
+    """The files and folders that tell two states of the corpus `name` apart; none for synthetic anomalies."""
+    if name.startswith(FOLDER):
+        return images.find(name.removeprefix(FOLDER))
+    patterns = CORPORA[name].files if name in CORPORA else ()
+    return [path for pattern in patterns for path in root.glob(pattern)]
+
+
+def _read(name: str, root: Path | None, exclude: Collection[str]) -> tuple[Tensor | list[Path], str]:
+    if name.startswith(FOLDER):
+        return images.find(name.removeprefix(FOLDER)), name
+    if name not in CORPORA:
+        known = ", ".join([*CORPORA, f"{FOLDER}PATH"])
+        raise DataError(f"No corpus {name!r} for Outlier Exposure; choose one of: {known}.")
     if root is None:
         raise DataError(f"{name}: say in which folder the corpus lies.")
-    if name in ("imagenet", "imagenet22k"):
-        list_files = imagenet.train_files if name == "imagenet" else imagenet.exposure_files
-        paths, provenance = list_files(root, exclude)
-        return _files(paths, provenance, channels, size, limit, generator)
-    corpus, provenance = cifar.read_cifar100(root) if name == "cifar100" else fashion_mnist.read_emnist(root)
-    chosen, drawn = _draw(len(corpus), provenance, limit, generator)
-    return conform(corpus[chosen], channels, size), provenance + drawn
+    return CORPORA[name].read(root, exclude)
 
 
 def conform(corpus: Tensor, channels: int, size: int) -> Tensor:
@@ -69,13 +82,6 @@ def _conform(chunk: Tensor, channels: int, size: int) -> Tensor:
     if levels.shape[2:] != (size, size):
         levels = F.interpolate(levels, (size, size), mode="bilinear", antialias=True, align_corners=False)
     return levels.round().clamp(0, 255).byte().repeat(1, channels // levels.shape[1], 1, 1)
-
-
-def _files(
-    paths: list[Path], provenance: str, channels: int, size: int, limit: int | None, generator: torch.Generator
-) -> tuple[Source, str]:
-    chosen, drawn = _draw(len(paths), provenance, limit, generator)
-    return Files([paths[index] for index in chosen.tolist()], size, channels, fit="crop"), provenance + drawn
 
 
 def _draw(count: int, name: str, limit: int | None, generator: torch.Generator) -> tuple[Tensor, str]:

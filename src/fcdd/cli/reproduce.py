@@ -5,22 +5,33 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from fcdd.cli.common import SOMETHING_WRONG, Json, app, reported, tell
 
 if TYPE_CHECKING:
+    from fcdd.paper.experiments import Report
     from fcdd.paper.grid import Status
-    from fcdd.paper.reproduce.report import Report
-
-NAMES = "table1, table2, receptive-field, sigma, oe-size, oe-source, clever-hans, heatmaps"
 
 
-@app.command()
+class ListsExperiments(TyperCommand):
+    """A command whose help ends with the experiments there are; they are read only when somebody asks for the help."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The help of the command, with a line for each registered experiment."""
+        from fcdd.paper.experiments import EXPERIMENTS
+
+        lines = [f"{name}: {experiment.title}." for name, experiment in EXPERIMENTS.items()]
+        self.epilog = "\n\n".join(["Experiments:", *lines])
+        super().format_help(ctx, formatter)
+
+
+@app.command(cls=ListsExperiments)
 def reproduce(
-    experiment: Annotated[str, typer.Argument(help=NAMES)],
+    experiment: Annotated[str, typer.Argument(help="Which one; they are listed below.")],
     data: Annotated[Path, typer.Option(help="Folder that holds the datasets.", envvar="FCDD_DATA")] = Path("data"),
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of results, tables and figures.")] = Path(
         "results"
@@ -42,7 +53,12 @@ def reproduce(
     gpus: Annotated[float, typer.Option(help="GPUs a job asks of Ray for.")] = 0.0,
     checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between two checkpoints.")] = 30.0,
     retry_failed: Annotated[bool, typer.Option(help="Run failed jobs again.")] = False,
-    status: Annotated[bool, typer.Option("--status", help="Only show how far the jobs are.")] = False,
+    status: Annotated[
+        bool,
+        typer.Option(
+            "--status", help="Only show how far the last run into the output folder is; needs no other option."
+        ),
+    ] = False,
     json_: Json = False,
 ) -> None:
     """Run an experiment of the paper and write its tables and figures beside the published ones.
@@ -52,12 +68,11 @@ def reproduce(
     with reported(f"Go on with the same command: fcdd {' '.join(sys.argv[1:])}"):
         from fcdd.errors import FcddError
         from fcdd.paper import grid
-        from fcdd.paper.reproduce import EXPERIMENTS, publish
-        from fcdd.paper.reproduce.options import Options
+        from fcdd.paper.experiments import EXPERIMENTS, publish
+        from fcdd.paper.options import Options
         from fcdd.training import recipe as recipes
 
-        if experiment not in EXPERIMENTS:
-            raise FcddError(f"no experiment {experiment!r}; there are {', '.join(EXPERIMENTS)}")
+        planned = EXPERIMENTS[experiment]
         options = Options(
             data=data,
             output=output,
@@ -74,10 +89,13 @@ def reproduce(
             corpus=oe,
             overrides=dict(recipes.parse_override(text) for text in set_ or []),
         )
-        ledger, tasks = grid.Ledger(output), EXPERIMENTS[experiment].plan(options)
+        if status:
+            options = Options.remembered(output, experiment) or options
+        ledger, tasks = grid.Ledger(output), planned.plan(options)
         if status:
             _tell_status(grid.status(ledger, tasks, workers), json_)
             return
+        options.remember(experiment)
         if retry_failed:
             ledger.forgive(tasks)
         where, _, address = on.partition(":")

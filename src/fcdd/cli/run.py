@@ -12,15 +12,19 @@ from typing import Annotated, Any
 import typer
 
 from fcdd.cli.common import Json, Threads, app, reported, set_threads
+from fcdd.training.recipe import names
 
 
 @app.command()
 def run(
-    recipe: Annotated[str, typer.Argument(help="fmnist, cifar10, imagenet, mvtec, mvtec-semi, voc, or a .toml file.")],
+    recipe: Annotated[str, typer.Argument(help=f"{', '.join(names())}, or a .toml file.")],
     normal: Annotated[str, typer.Option(help="The nominal class (for voc: the anomalous one).")],
     data: Annotated[Path, typer.Option(help="Folder that holds the datasets.", envvar="FCDD_DATA")] = Path("data"),
     oe: Annotated[
-        str | None, typer.Option(help="Anomalies: cifar100, emnist, imagenet, imagenet22k, confetti, folder:DIR.")
+        str | None,
+        typer.Option(
+            help="Anomalies: confetti, folder:DIR, or a corpus such as cifar100; an unknown name lists all corpora."
+        ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Instead of the recipe's.")] = None,
     seed: int = 0,

@@ -145,10 +145,13 @@ def noise_by_std(images: Tensor, generator: Generator, scale: float = 0.1, proba
     return noisy
 
 
-def mvtec_jitter(images: Tensor, generator: Generator) -> Tensor:
-    """The authors' jitter for MVTec: each image with strength 0.04 × 4 or with (0.005, 0.0005, 0.0005, 0.0005)."""
+def mvtec_jitter(images: Tensor, generator: Generator, brightness: float = 0.0005) -> Tensor:
+    """The jitter of MVTec: each image with all four strengths 0.04, or with 0.0005, with probability ½ each.
+
+    `brightness` is the weak strength of that alone: the authors' code has 0.005 there.
+    """
     strong = _uniform(len(images), generator, images) < 0.5
-    first, rest = torch.where(strong, 0.04, 0.005), torch.where(strong, 0.04, 0.0005)
+    first, rest = torch.where(strong, 0.04, brightness), torch.where(strong, 0.04, 0.0005)
     return color_jitter(images, first, rest, rest, rest, generator)
 
 
@@ -178,9 +181,16 @@ def _voc(images: Tensor, masks: Tensor | None, size: int, generator: Generator) 
     return gaussian_noise(images, 0.001, generator), masks
 
 
-def _mvtec(images: Tensor, masks: Tensor | None, size: int, generator: Generator) -> tuple[Tensor, Tensor | None]:
-    images, masks = crop_or_resize(images, size, generator, masks)
+def _mvtec_crop(images: Tensor, masks: Tensor | None, size: int, generator: Generator) -> tuple[Tensor, Tensor | None]:
+    """What the paper says of MVTec: always a random crop."""
+    images, masks = random_crop(images, size, generator, masks=masks)
     return noise_by_std(mvtec_jitter(images, generator), generator), masks
+
+
+def _mvtec(images: Tensor, masks: Tensor | None, size: int, generator: Generator) -> tuple[Tensor, Tensor | None]:
+    """What the authors' code does with MVTec."""
+    images, masks = crop_or_resize(images, size, generator, masks)
+    return noise_by_std(mvtec_jitter(images, generator, brightness=0.005), generator), masks
 
 
 def _none(images: Tensor, masks: Tensor | None, size: int, _: Generator) -> tuple[Tensor, Tensor | None]:
@@ -193,6 +203,7 @@ AUGMENTATIONS: dict[str, Augmentation] = {
     "cifar": _cifar,
     "imagenet": _imagenet,
     "voc": _voc,
+    "mvtec-crop": _mvtec_crop,
     "mvtec": _mvtec,
     "none": _none,
 }

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fcdd.data import Split
+from fcdd.data import CORPORA, DATASETS, Corpus, Dataset, Split
 from fcdd.errors import DataError
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -191,3 +191,19 @@ class _Unpickler(pickle.Unpickler):
         if (module, name) not in self._admitted:
             raise pickle.UnpicklingError(f"refused {module}.{name}: only arrays and containers are admitted")
         return self._admitted[module, name]
+
+
+DATASETS.register("cifar10")(
+    Dataset(
+        title="CIFAR-10",
+        classes=CLASSES,
+        read=lambda problem: split(problem.root, problem.normal),
+        files=("cifar-10-*", "cifar-10-*/*_batch*", "*_batch*"),
+        eta=0.85,
+        short=20,
+        meant=lambda word: CLASSES[class_index(word)],
+    )
+)
+CORPORA.register("cifar100")(
+    Corpus(read=lambda root, _: read_cifar100(root), files=("cifar-100-*", "cifar-100-*/t*", "t*.bin"))
+)

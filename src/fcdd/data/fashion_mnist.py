@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fcdd.data import Split
+from fcdd.data import CORPORA, DATASETS, Corpus, Dataset, Split
 from fcdd.errors import DataError
 
 CLASSES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
@@ -144,3 +144,27 @@ def _require(folder: Path, name: str) -> Path:
     if path is None:
         raise DataError(f"{folder / name}.gz is missing. {_FASHION}")
     return path
+
+
+DATASETS.register("fmnist")(
+    Dataset(
+        title="Fashion-MNIST",
+        classes=CLASSES,
+        read=lambda problem: split(problem.root, problem.normal),
+        files=("FashionMNIST/raw/*-ubyte*", "fashion-mnist/*-ubyte*", "t*-ubyte*"),
+        eta=0.85,
+        short=8,
+        meant=lambda word: CLASSES[class_index(word)],
+    )
+)
+CORPORA.register("emnist")(
+    Corpus(
+        read=lambda root, _: read_emnist(root),
+        files=(
+            "EMNIST/raw/emnist-letters-*",
+            "emnist/emnist-letters-*",
+            "gzip/emnist-letters-*",
+            "emnist-letters-*",
+        ),
+    )
+)

@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 
 from fcdd import images
-from fcdd.data import Split
-from fcdd.data.sources import Files
+from fcdd.data import CORPORA, DATASETS, Corpus, Dataset, Split
+from fcdd.data.sources import Images
 from fcdd.errors import DataError
 
 IMAGENET30 = {
@@ -45,7 +45,11 @@ IMAGENET30 = {
     "toaster": "n04442312",
     "volcano": "n09472597",
 }
+# As the paper's table has it, where its figures have our name.
+_SYNONYMS = {"rotary dial telephone": IMAGENET30["dial telephone"]}
 _NAMES = {wnid: name for name, wnid in IMAGENET30.items()}
+# Of class folders the names count: to list 14 million files takes minutes.
+FILES = ("train/*", "val/*", "imagenet*/train/*", "imagenet*/val/*")
 _REMEDY = (
     "Get ILSVRC2012_img_train.tar and ILSVRC2012_img_val.tar from https://www.image-net.org "
     "and sort the images into train/<WordNet id>/ and val/<WordNet id>/."
@@ -57,10 +61,10 @@ def split(root: Path, normal: str, classes: Sequence[str] | None = None, size: i
 
     Classes are WordNet ids or, for the paper's 30, names. Without `classes`: those of the paper's 30 that are
     present, if at least half are; otherwise every class found in both train and val, as with Imagenette.
-    Images are decoded on demand, (3, `size`, `size`) uint8, shorter side to `size`, centre kept. `root` holds train
-    and val, or a folder imagenet or imagenette that does.
+    Images are decoded on demand and stretched to (3, `size`, `size`) uint8. `root` holds train and val, or a folder
+    imagenet or imagenette that does.
     """
-    root = _home(root)
+    root = home(root)
     train, val = _class_folders(root / "train"), _class_folders(root / "val")
     nominal = wnid(normal)
     chosen, which = _choose(train, val) if classes is None else ([wnid(name) for name in classes], "chosen")
@@ -72,8 +76,8 @@ def split(root: Path, normal: str, classes: Sequence[str] | None = None, size: i
     tested = [(path, one) for one in chosen for path in _images(val[one])]
     return Split(
         name=f"imagenet/{_NAMES.get(nominal, nominal)}",
-        nominal=Files(trained, size, fit="crop"),
-        test=Files([path for path, _ in tested], size, fit="crop"),
+        nominal=Images(trained, size),
+        test=Images([path for path, _ in tested], size),
         labels=torch.tensor([int(one != nominal) for _, one in tested]),
         kinds=[_NAMES.get(one, one) for _, one in tested],
         provenance=f"ImageNet, {len(chosen)} classes ({which}), {len(trained):,} training images of the class, "
@@ -104,23 +108,32 @@ def exposure_files(root: Path, exclude: Collection[str] = ()) -> tuple[list[Path
 def train_files(root: Path, exclude: Collection[str] = ()) -> tuple[list[Path], str]:
     """Outlier Exposure: the training images of every class but the paper's 30 and `exclude`, and the provenance."""
     which = "paper's 30 classes" + (f" and {len(exclude):,} given classes" if exclude else "")
-    return _exposure(_home(root) / "train", {*exclude, *IMAGENET30.values()}, "ImageNet train", which)
+    return _exposure(home(root) / "train", {*exclude, *IMAGENET30.values()}, "ImageNet train", which)
 
 
 def wnid(name: str) -> str:
     """The WordNet id of one of the paper's 30 classes by its name, any case; an id stays what it is."""
     if re.fullmatch(r"n\d{8}", name):
         return name
-    known = {one.lower(): number for one, number in IMAGENET30.items()}
+    known = {**{one.lower(): number for one, number in IMAGENET30.items()}, **_SYNONYMS}
     text = name.strip().lower().replace("_", " ")
     if text not in known:
         raise DataError(f"{name!r} is neither a WordNet id nor one of the paper's classes: {', '.join(IMAGENET30)}.")
     return known[text]
 
 
-def _home(root: Path) -> Path:
-    """The folder that holds train and val."""
+def home(root: Path) -> Path:
+    """The folder that holds train and val: `root`, or imagenet or imagenette in it."""
     return next((place for place in (root, root / "imagenet", root / "imagenette") if (place / "train").is_dir()), root)
+
+
+def listed(root: Path, part: str) -> list[Path]:
+    """All images of "train" or "val", class by class.
+
+    Raises:
+        DataError: there is no such folder, or no class folder in it.
+    """
+    return [path for folder in _class_folders(home(root) / part).values() for path in images.find(folder)]
 
 
 def _choose(train: dict[str, Path], val: dict[str, Path]) -> tuple[list[str], str]:
@@ -159,3 +172,34 @@ def _exposure(place: Path, left_out: Collection[str], name: str, which: str) -> 
     if not paths:
         raise DataError(f"{place}: no images left without the {which}.")
     return paths, f"{name}, {len(paths):,} images of {len(kept):,} classes, without the {which}"
+
+
+def _present(root: Path) -> list[str]:
+    """The paper's 30 by name where at least half of them are there, else the folders found, as with Imagenette."""
+    found = sorted(_found(home(root) / "train"))
+    paper = [name for name, one in IMAGENET30.items() if one in found]
+    return paper if 2 * len(paper) >= len(IMAGENET30) else found
+
+
+DATASETS.register("imagenet")(
+    Dataset(
+        title="ImageNet-30",
+        classes=tuple(IMAGENET30),
+        read=lambda problem: split(problem.root, problem.normal, size=problem.size),
+        files=FILES,
+        eta=0.97,
+        short=10,
+        fit="stretch",
+        found=_present,
+        meant=wnid,
+        left_out=lambda normal: [wnid(normal)],
+        revision=2,  # images were cropped to a square once
+    )
+)
+CORPORA.register("imagenet")(Corpus(read=train_files, files=FILES))
+CORPORA.register("imagenet22k")(
+    Corpus(
+        read=exposure_files,
+        files=("imagenet22k/*", "imagenet22k/fall11_whole_extracted/*", "fall11_whole_extracted/*"),
+    )
+)

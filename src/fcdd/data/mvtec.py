@@ -11,9 +11,10 @@ import torch
 from numpy.typing import NDArray
 
 from fcdd import images
-from fcdd.data import Split
-from fcdd.data.sources import Files
+from fcdd.data import DATASETS, Dataset, Problem, Split
+from fcdd.data.sources import Images
 from fcdd.errors import DataError
+from fcdd.seeds import generator_of
 
 CLASSES = (
     "bottle",
@@ -59,8 +60,7 @@ def split(
     joins training with its mask (nearest neighbour, `size` × `size`) and leaves the test set; `authors_protocol` keeps
     it there, as the authors' code does.
     """
-    homes = (root, root / "mvtec", root / "mvtec_anomaly_detection")
-    place = next((home / normal for home in homes if (home / normal / "train").is_dir()), root / normal)
+    place = next((home / normal for home in _homes(root) if (home / normal / "train").is_dir()), root / normal)
     if not place.is_dir():
         raise DataError(f"{place}: no such class folder; MVTec-AD has {', '.join(CLASSES)}. {_REMEDY}")
     good = _images(place / "train" / "good")
@@ -71,15 +71,19 @@ def split(
     kept = ", kept in the test set (authors' protocol)" if drawn and authors_protocol else ""
     return Split(
         name=f"mvtec/{normal}",
-        nominal=Files(good, size).load(),
-        test=Files([item.path for item in tested], size).load(),
+        nominal=Images(good, size).load(),
+        test=Images([item.path for item in tested], size).load(),
         labels=torch.tensor([int(item.kind != "good") for item in tested]),
         kinds=[item.kind for item in tested],
         provenance=f"MVTec-AD {normal}, {len(good)} training and {len(tested)} test images{joined}{kept}",
         mask=partial(_mask, tested),
-        anomalies=Files([item.path for item in drawn], size).load() if drawn else None,
+        anomalies=Images([item.path for item in drawn], size).load() if drawn else None,
         anomaly_masks=_small_masks(drawn, size) if drawn else None,
     )
+
+
+def _homes(root: Path) -> tuple[Path, ...]:
+    return root, root / "mvtec", root / "mvtec_anomaly_detection"
 
 
 def read_test(place: Path) -> list[Item]:
@@ -126,3 +130,34 @@ def _small_masks(items: list[Item], size: int) -> torch.Tensor:
     """(K, 1, size, size) uint8, 0 or 1."""
     masks = [images.resize_mask(images.load_mask(item.mask), size) for item in items if item.mask]
     return torch.from_numpy(np.stack(masks)[:, None].astype(np.uint8))
+
+
+def _present(root: Path) -> list[str]:
+    return [one for one in CLASSES if any((home / one / "train").is_dir() for home in _homes(root))]
+
+
+def _read(problem: Problem) -> Split:
+    return split(
+        problem.root,
+        problem.normal,
+        problem.size,
+        semi_supervised=problem.labelled,
+        authors_protocol=problem.authors_protocol,
+        generator=generator_of(problem.seed, "split"),
+    )
+
+
+DATASETS.register("mvtec")(
+    Dataset(
+        title="MVTec-AD",
+        classes=CLASSES,
+        read=_read,
+        files=("{normal}/**/*.*", "mvtec/{normal}/**/*.*", "mvtec_anomaly_detection/{normal}/**/*.*"),
+        eta=0.97,
+        class_eta=0.99,
+        short=10,
+        found=_present,
+        draws_labelled=True,
+        authors={"augment": "mvtec"},
+    )
+)

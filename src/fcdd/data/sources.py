@@ -1,4 +1,4 @@
-"""Images on disk as a `Source`: decoded on demand, in threads, at one size."""
+"""Encoded or decoded images as one `Source` of tensors: read on demand, in threads, at one shape."""
 
 from __future__ import annotations
 
@@ -12,42 +12,50 @@ from torch import Tensor
 
 from fcdd import images
 from fcdd.images import Fit
-from fcdd.reading import threaded
+from fcdd.reading import Picture, pixels, threaded
 
 
-def decode(path: str | Path, size: int, channels: int = 3, fit: Fit = "stretch") -> NDArray[np.uint8]:
-    """One file → (channels, size, size) uint8; with one channel, the ITU-R 601 luma."""
-    pixels = images.load(path)
-    if channels == 1:
-        return images.resize(images.luma(pixels), size, fit)[None]
-    return np.ascontiguousarray(images.resize(pixels, size, fit).transpose(2, 0, 1))
+class Images:
+    """Images as a `Source` of uint8 (channels, height, width).
 
-
-class Files:
-    """Image files as a `Source` of uint8 (C, size, size).
-
-    `fit` "stretch" resizes exactly; "crop" brings the shorter side to `size` and keeps the centre. Only paths are
-    held; `load` gives all of them as one tensor, which is the faster `Source` wherever it fits in memory.
+    Each is a path, the bytes of an image file, or an array (H, W, 3) or (H, W) of uint8. Only these are held;
+    `load` gives all images as one tensor, which is the faster `Source` wherever it fits in memory.
     """
 
-    def __init__(self, paths: Sequence[Path], size: int, channels: int = 3, fit: Fit = "stretch") -> None:
+    def __init__(
+        self, given: Sequence[Picture], shape: int | tuple[int, int], channels: int = 3, fit: Fit = "stretch"
+    ) -> None:
+        """`shape` is (height, width), or one side of a square; one channel is the ITU-R 601 luma.
+
+        `fit` "stretch" resizes both sides exactly; "crop" keeps the proportions and the centre, and cuts off what
+        does not fit into the shape.
+        """
         if channels not in (1, 3):
             raise ValueError(f"channels must be 1 or 3, not {channels}")
-        self.paths, self.size, self.channels, self.fit = list(paths), size, channels, fit
+        self.given, self.channels, self.fit = list(given), channels, fit
+        self.shape = (shape, shape) if isinstance(shape, int) else shape
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files among the images; bytes and arrays have none."""
+        return [Path(one) for one in self.given if isinstance(one, str | Path)]
 
     def __len__(self) -> int:
-        return len(self.paths)
+        return len(self.given)
 
     def __getitem__(self, indices: Tensor, /) -> Tensor:
-        """indices (n,) int64 → images (n, C, size, size) uint8, in the order of the indices."""
-        chosen = [self.paths[index] for index in indices.tolist()]
+        """indices (n,) int64 → images (n, channels, height, width) uint8, in the order of the indices."""
+        chosen = [self.given[index] for index in indices.tolist()]
         if not chosen:
-            return torch.empty((0, self.channels, self.size, self.size), dtype=torch.uint8)
+            return torch.empty((0, self.channels, *self.shape), dtype=torch.uint8)
         return torch.from_numpy(np.stack(threaded(self._decode, chosen)))
 
     def load(self) -> Tensor:
-        """All images, (N, C, size, size) uint8."""
+        """All images, (N, channels, height, width) uint8."""
         return self[torch.arange(len(self))]
 
-    def _decode(self, path: Path) -> NDArray[np.uint8]:
-        return decode(path, self.size, self.channels, self.fit)
+    def _decode(self, one: Picture) -> NDArray[np.uint8]:
+        decoded = pixels(one)
+        if self.channels == 1:
+            return images.resize(images.luma(decoded), self.shape, self.fit)[None]
+        return np.ascontiguousarray(images.resize(decoded, self.shape, self.fit).transpose(2, 0, 1))

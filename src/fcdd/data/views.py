@@ -1,4 +1,4 @@
-"""Further views of a picture: as another lamp would show it, and as the part would look turned a little."""
+"""Further views of an image: as another lamp would show it, and as the part would look turned a little."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def relit(images: Tensor, generator: Generator) -> Tensor:
     then rounded and clipped as a camera does.
 
     Rounding and clipping matter: whitened features notice the traces they leave, and without such views among the
-    good ones a detector calls every brighter picture a defect.
+    good ones a detector calls every brighter image a defect.
     """
     n = len(images)
 

@@ -1,45 +1,91 @@
-"""PASCAL VOC for the paper's Clever Hans experiment: horses, some watermarked, against images without a horse."""
+"""PASCAL VOC for the paper's Clever Hans experiment: horses, some watermarked, are the anomalies.
+
+`voc` has ImageNet's images as nominal, as the paper does; `voc-others` has VOC's own images without a horse.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
-from fcdd.data import Split
-from fcdd.data.sources import Files
+from fcdd.data import DATASETS, Dataset, Split, imagenet
+from fcdd.data.sources import Images
 from fcdd.errors import DataError
-from fcdd.images import Fit
 
+NOMINAL = 5000  # ImageNet images in training, and as many in the test: about as many as VOC2007 has
 _REMEDY = "Unpack VOCtrainval_06-Nov-2007.tar and VOCtest_06-Nov-2007.tar from http://host.robots.ox.ac.uk/pascal/VOC/."
+_FILES = tuple(
+    f"{home}{part}"
+    for home in ("", "VOC*/", "VOCdevkit/VOC*/")
+    for part in ("ImageSets/Main/{normal}_*", "JPEGImages/*")
+)
 
 
-def split(root: Path, anomalous: str = "horse", size: int = 224, fit: Fit = "stretch") -> Split:
-    """Images with an `anomalous` object are anomalous, all others nominal; (3, `size`, `size`) uint8, on demand.
+class Lists(NamedTuple):
+    """The files of VOC's training and test lists, without those marked as difficult."""
 
-    The training list's anomalous images are the labelled `anomalies`. The lists are trainval and test where both are
-    present, else train and val (later years publish no test labels); images the lists mark as difficult (0) are
-    left out.
+    parts: tuple[str, str]  # names of the two lists
+    train_others: list[Path]
+    train_objects: list[Path]
+    test_others: list[Path]
+    test_objects: list[Path]
+
+
+def split(root: Path, anomalous: str = "horse", size: int = 224) -> Split:
+    """The paper's problem: ImageNet's images are nominal, VOC's images of `anomalous` objects anomalous.
+
+    Images are stretched to (3, `size`, `size`) uint8 on demand. Nominal are up to `NOMINAL` images of ImageNet's
+    train folder, evenly over its classes, and as many of val in the test; `root` holds both datasets. The training
+    list's objects are the labelled `anomalies`.
+    """
+    lists = read_lists(root, anomalous)
+    try:
+        nominal, good = (_evenly(imagenet.listed(root, part)) for part in ("train", "val"))
+    except DataError as error:
+        raise DataError(f"{error} Or run voc-others, whose nominal images are VOC's without a {anomalous}.") from None
+    read = f"ImageNet, {len(nominal):,} nominal images of train and {len(good):,} of val"
+    return _split("voc", root, anomalous, lists, nominal, good, size, f"; {read}")
+
+
+def split_others(root: Path, anomalous: str = "horse", size: int = 224) -> Split:
+    """The problem within VOC: images with an `anomalous` object are anomalous, all others nominal; as in `split`."""
+    lists = read_lists(root, anomalous)
+    return _split("voc-others", root, anomalous, lists, lists.train_others, lists.test_others, size, "")
+
+
+def _split(
+    name: str, root: Path, anomalous: str, lists: Lists, nominal: list[Path], good: list[Path], size: int, more: str
+) -> Split:
+    horses, bad = lists.train_objects, lists.test_objects
+    return Split(
+        name=f"{name}/{anomalous}",
+        nominal=Images(nominal, size),
+        test=Images(good + bad, size),
+        labels=torch.tensor([0] * len(good) + [1] * len(bad)),
+        kinds=["other"] * len(good) + [anomalous] * len(bad),
+        provenance=f"PASCAL {folder(root).name}, {lists.parts[0]}: {len(horses)} {anomalous} and "
+        f"{len(lists.train_others)} others, {lists.parts[1]}: {len(bad)} and {len(lists.test_others)}{more}",
+        anomalies=Images(horses, size),
+    )
+
+
+def read_lists(root: Path, anomalous: str) -> Lists:
+    """What VOC's lists of an object say: trainval and test where both are there, else train and val.
+
+    Later years publish no labels of the test images. Images that the lists mark as difficult (0) are left out.
     """
     place = folder(root)
     lists = place / "ImageSets" / "Main"
-    parts = next((pair for pair in (("trainval", "test"), ("train", "val")) if _present(lists, anomalous, pair)), None)
+    parts = next((pair for pair in (("trainval", "test"), ("train", "val")) if _complete(lists, anomalous, pair)), None)
     if parts is None:
         raise DataError(
             f"{lists}: neither {anomalous}_trainval.txt and _test.txt nor _train.txt and _val.txt. {_REMEDY}"
         )
-    (nominal, anomalies), (good, bad) = (_listed(place, lists / f"{anomalous}_{part}.txt") for part in parts)
-    return Split(
-        name=f"voc/{anomalous}",
-        nominal=Files(nominal, size, fit=fit),
-        test=Files(good + bad, size, fit=fit),
-        labels=torch.tensor([0] * len(good) + [1] * len(bad)),
-        kinds=["other"] * len(good) + [anomalous] * len(bad),
-        provenance=f"PASCAL {place.name}, {parts[0]}: {len(nominal)} nominal and {len(anomalies)} {anomalous}, "
-        f"{parts[1]}: {len(good)} and {len(bad)}",
-        anomalies=Files(anomalies, size, fit=fit),
-    )
+    train, test = (_listed(place, lists / f"{anomalous}_{part}.txt") for part in parts)
+    return Lists(parts, *train, *test)
 
 
 def watermarked(root: Path) -> frozenset[str]:
@@ -58,7 +104,13 @@ def folder(root: Path) -> Path:
     return next((year for year in years if year.name == "VOC2007"), years[-1])
 
 
-def _present(lists: Path, name: str, parts: Sequence[str]) -> bool:
+def _evenly(paths: list[Path]) -> list[Path]:
+    """At most `NOMINAL` of `paths` at even distances, so that all classes have their share."""
+    step = max(1.0, len(paths) / NOMINAL)
+    return [paths[int(at * step)] for at in range(min(len(paths), NOMINAL))]
+
+
+def _complete(lists: Path, name: str, parts: Sequence[str]) -> bool:
     return all((lists / f"{name}_{part}.txt").is_file() for part in parts)
 
 
@@ -76,3 +128,28 @@ def _listed(place: Path, path: Path) -> tuple[list[Path], list[Path]]:
     if not marked["-1"] or not marked["1"]:
         raise DataError(f"{path}: {len(marked['1'])} anomalous and {len(marked['-1'])} other images; both are needed.")
     return marked["-1"], marked["1"]
+
+
+DATASETS.register("voc")(
+    Dataset(
+        title="PASCAL VOC against ImageNet",
+        classes=("horse",),
+        read=lambda problem: split(problem.root, problem.normal, problem.size),
+        files=(*_FILES, *imagenet.FILES),
+        eta=0.99,
+        short=30,
+        fit="stretch",
+        revision=2,  # was once what voc-others is now
+    )
+)
+DATASETS.register("voc-others")(
+    Dataset(
+        title="PASCAL VOC, horses against others",
+        classes=("horse",),
+        read=lambda problem: split_others(problem.root, problem.normal, problem.size),
+        files=_FILES,
+        eta=0.99,
+        short=30,
+        fit="stretch",
+    )
+)

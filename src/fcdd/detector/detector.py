@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import fcdd
 from fcdd import folders, images, modelfile
 from fcdd.anomalies.cues import Cue
-from fcdd.data.inputs import Inputs
+from fcdd.data.sources import Images
 from fcdd.detector.judge import Judge, architecture_of, learnt
 from fcdd.detector.result import Grid
 from fcdd.detector.settings import Settings
@@ -92,9 +92,7 @@ class Detector(Judge):
         network = self._start(learner.labelled(usual) if labelled else usual, learner)
         self.top = learner.top if self.settings.top is None else self.settings.top
         shape = self._shape(network, images_)
-        self._settle(
-            network, Grid(shape, network.field.stride, network.field.start, self.settings.sigma or network.sigma)
-        )
+        self._settle(network, _grid(network, shape, self.settings.sigma))
         self.card = _card(images_, kept, labelled) | {"whole": whole}
         if cues:
             self.card["neutralised"] = [hashlib.sha256(repr(cue.to_dict()).encode()).hexdigest()[:16] for cue in cues]
@@ -104,14 +102,14 @@ class Detector(Judge):
         trained = [images_[i] for i in kept]
         lesson = Lesson(
             images=trained,
-            good=Inputs(trained, shape),
+            good=Images(trained, shape),
             shape=shape,
             inside=torch.from_numpy(self.inside.ravel()),
             seed=self.seed,
             vectors=self.settings.vectors,
             defects=labelled,
             masks=[m if m is None or isinstance(m, np.ndarray) else images.load_mask(m) for m in known],
-            outliers=Inputs(others, shape) if others else None,
+            outliers=Images(others, shape) if others else None,
             whole=whole,
             cues=cues,
             epochs=self.settings.epochs,

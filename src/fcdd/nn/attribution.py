@@ -6,7 +6,6 @@ mode is one, in training mode it is not.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import torch
@@ -17,7 +16,6 @@ from fcdd.nn.fields import Field
 from fcdd.nn.upsampling import upsample
 
 Score = Callable[[Tensor], Tensor]
-REACH = 4  # a blur ends at this many standard deviations
 STEPS = 32  # of the path that gradients are integrated along
 
 
@@ -64,10 +62,10 @@ def reconstruction(output: Tensor, images: Tensor, kind: str, span: float = 1.0)
     return error.flatten(1).mean(1), error
 
 
-def blur(maps: Tensor, sigma: float) -> Tensor:
+def blur(maps: Tensor, sigma: float, size: int) -> Tensor:
     """Maps (N, 1, H, W) smoothed by the Gaussian that brings A to full resolution, so that they compare with A′.
 
-    It is `upsample` at stride 1, so, as there, heat that would leave the picture is lost.
+    `size` is the side of FCDD's receptive field, where that Gaussian ends. It is `upsample` at stride 1, so, as there,
+    heat that would leave the image is lost.
     """
-    reach = math.ceil(REACH * sigma)
-    return upsample(maps, Field(size=2 * reach + 1), (maps.shape[-2], maps.shape[-1]), sigma)
+    return upsample(maps, Field(size=size), (maps.shape[-2], maps.shape[-1]), sigma)

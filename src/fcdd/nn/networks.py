@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from fcdd.errors import ModelError
 from fcdd.nn import fcn
@@ -36,6 +39,13 @@ def build(name: str, **options: Any) -> FCN:
     return NETWORKS[name](**options)
 
 
+@lru_cache(maxsize=16)
+def field_size(name: str, kernel: int = 0) -> int:
+    """Side of the receptive field of the network `name`, with another kernel than its own where one is given."""
+    with torch.device("meta"):  # no weights, so no random numbers are drawn either
+        return build(name, **({"kernel": kernel} if kernel else {})).field.size
+
+
 def build_dense(name: str, size: int, outputs: int = 0, bias: bool = True, **options: Any) -> Dense:
     """A dense layer of `outputs` on the trunk of the network `name`, for images of `size`²; fresh weights."""
     return Dense(build(name, **options), size, outputs, bias)
@@ -63,7 +73,6 @@ def read_tensors(path: Path) -> dict[str, Any]:
     """The tensors of a .safetensors file, or of a .pth file read without letting a pickle run code."""
     import pickle
 
-    import torch
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

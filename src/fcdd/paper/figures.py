@@ -1,8 +1,8 @@
-"""Figures of the experiments, each as PNG and as PDF: curves over a parameter, and sheets of heatmaps."""
+"""Figures of the experiments: curves over a parameter, and sheets of heatmaps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,21 +10,22 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fcdd.data import Split
+from fcdd.data import DATASETS, Split
 from fcdd.data.augment import TEST_TRANSFORMS
 from fcdd.errors import FcddError
 from fcdd.images import resize_mask
 from fcdd.nn.upsampling import normalise
+from fcdd.paper.contrast import Contrast
 from fcdd.paper.model import PaperModel
-from fcdd.report.colours import colour
+from fcdd.report.colours import colour, overlay
 from fcdd.report.figures import contact_sheet
 from fcdd.training.recipe import Recipe
 
-# The quantile of the contrast curve in the authors' code, by dataset; 0.97 for the others.
-ETA = {"fmnist": 0.93, "cifar10": 0.93}
-DEFAULT_ETA = 0.97
-CELL = 112  # side of a picture on a sheet
+CELL = 112  # side of an image on a sheet
+COLUMNS = 6  # of nominal and of anomalous images each, on the sheet of a run
+BATCH = 16  # heatmaps at a time
 Points = Sequence[tuple[float, float]]
+Pixels = NDArray[np.uint8]
 
 
 def curves(path: Path, series: Mapping[str, Points], x_name: str, y_name: str) -> None:
@@ -50,11 +51,32 @@ def curves(path: Path, series: Mapping[str, Points], x_name: str, y_name: str) -
     pyplot.close(figure)
 
 
-def sheet(path: Path, rows: Mapping[str, Sequence[NDArray[np.uint8]]], headings: Sequence[str]) -> None:
-    """Rows of pictures by caption, a heading a column, to `path` (.png) and beside it .pdf."""
+def sheet(
+    path: Path,
+    rows: Mapping[str, Sequence[Pixels]],
+    headings: Sequence[str],
+    suffixes: Sequence[str] = (".png", ".pdf"),
+) -> None:
+    """Rows of images by caption, a heading a column, to `path` with each of `suffixes`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    for suffix in (".png", ".pdf"):
+    for suffix in suffixes:
         contact_sheet(list(rows.values()), headings, list(rows), path.with_suffix(suffix), cell=CELL)
+
+
+def heatmap_sheet(model: PaperModel, split: Split, scores: Sequence[float], path: Path) -> None:
+    """The sheet of one run: input, heatmap, overlay and truth; nominal images left, anomalous right, scores rising.
+
+    The contrast curve refers to the maps shown, so that colours compare across the columns.
+    """
+    chosen = [index for label in (0, 1) for index in spread(scores, split.labels, label, COLUMNS)]
+    images = split.test[torch.tensor(chosen)]
+    maps = torch.cat(list(_maps(model, images)))
+    values = Contrast().add(maps).normalise(maps, eta_of(model.recipe))[:, 0].numpy()
+    shown = inputs(model.recipe, images)
+    rows = {"input": shown, "heatmap": [colour(value) for value in values]}
+    rows["overlay"] = [overlay(image, value) for image, value in zip(shown, values, strict=True)]
+    rows |= truth(split, chosen, model.recipe.size)
+    sheet(path, rows, [f"{split.kinds[index]} {scores[index]:.3g}" for index in chosen], (".png",))
 
 
 def spread(scores: Sequence[float], labels: Tensor, label: int, count: int) -> list[int]:
@@ -65,25 +87,63 @@ def spread(scores: Sequence[float], labels: Tensor, label: int, count: int) -> l
 
 
 def eta_of(recipe: Recipe) -> float:
-    return ETA.get(recipe.dataset, DEFAULT_ETA)
+    """The paper's quantile of the contrast curve for the recipe's dataset."""
+    return DATASETS[recipe.dataset].eta
 
 
-def inputs(recipe: Recipe, images: Tensor) -> list[NDArray[np.uint8]]:
-    """uint8 (N, C, H, W) at the stored size → RGB pictures as the network is tested on them, before preprocessing."""
+def inputs(recipe: Recipe, images: Tensor) -> list[Pixels]:
+    """uint8 (N, C, H, W) at the stored size → RGB images as the network is tested on them, before preprocessing."""
     shown = TEST_TRANSFORMS[recipe.augment](images.float() / 255, recipe.size).clamp(0, 1)
-    pictures = (shown.permute(0, 2, 3, 1) * 255).round().byte().numpy()
-    return [np.repeat(picture, 3, 2) if picture.shape[2] == 1 else picture for picture in pictures]
+    arrays = (shown.permute(0, 2, 3, 1) * 255).round().byte().numpy()
+    return [np.repeat(array, 3, 2) if array.shape[2] == 1 else array for array in arrays]
 
 
-def heat(model: PaperModel, images: Tensor, *, local: bool = False) -> list[NDArray[np.uint8]]:
-    """The model's heatmaps in colour. The contrast curve refers to all of them together, or to each alone (`local`)."""
-    maps = torch.cat([model.heatmaps(batch) for batch in images.split(16)])
-    values = normalise(maps, eta_of(model.recipe), None if local else maps)
+def heat(
+    model: PaperModel, images: Tensor, reference: Contrast | None = None, eta: float | None = None
+) -> list[Pixels]:
+    """The model's heatmaps of uint8 images (N, C, H, W) in colour.
+
+    `reference` is the set the contrast curve refers to; without one, each map is its own. `eta` is the dataset's where
+    none is given.
+    """
+    maps = torch.cat(list(_maps(model, images)))
+    quantile = eta or eta_of(model.recipe)
+    values = reference.normalise(maps, quantile) if reference else normalise(maps, quantile)
     return [colour(value) for value in values[:, 0].numpy()]
 
 
-def truth(split: Split, indices: Sequence[int], size: int) -> list[NDArray[np.uint8]]:
-    """The masks of test images as pictures; empty where the dataset has none."""
+def balanced_contrast(model: PaperModel, split: Split) -> Contrast:
+    """The contrast curve over the complete balanced test set: as many nominal as anomalous images.
+
+    Of the more frequent label, images at even distances are taken.
+    """
+    by_label = [torch.nonzero(split.labels == label).flatten() for label in (0, 1)]
+    count = min(map(len, by_label))
+    contrast = Contrast()
+    for indices in by_label:
+        evenly = indices[torch.linspace(0, len(indices) - 1, count).round().long()]
+        for some in evenly.split(4 * BATCH):
+            for maps in _maps(model, split.test[some]):
+                contrast.add(maps)
+    return contrast
+
+
+def truth(split: Split, indices: Sequence[int], size: int) -> dict[str, list[Pixels]]:
+    """A row of the masks of test images at `size` × `size`; no row where the dataset has none."""
     if split.mask is None:
-        return []
-    return [resize_mask(split.mask(index), size).astype(np.uint8) * 255 for index in indices]
+        return {}
+    return {"truth": [resize_mask(split.mask(index), size).astype(np.uint8) * 255 for index in indices]}
+
+
+def _maps(model: PaperModel, images: Tensor) -> Iterator[Tensor]:
+    """Heatmaps (n, 1, size, size) ≥ 0 for people to look at, some images at a time.
+
+    FCDD's A′ is divided by the A′ of a map of ones. Where σ is small beside the stride, as with 28 and 32 px, the bare
+    A′ is a grid of dots, one a cell, whatever the image shows; the quotient is a weighted mean of the nearest cells.
+    """
+    for some in images.split(BATCH):
+        if model.recipe.method != "fcdd":
+            yield model.heatmaps(some)
+            continue
+        A = model.A(some)
+        yield model.full(A) / model.full(torch.ones_like(A[:1]))

@@ -18,7 +18,9 @@ from typing import Any, Literal
 
 import filelock
 
-from fcdd import files, images
+from fcdd import files
+from fcdd.anomalies import exposure
+from fcdd.data import DATASETS
 from fcdd.errors import DataError
 from fcdd.interrupt import Interrupted
 from fcdd.paper import probes
@@ -29,22 +31,6 @@ State = Literal["done", "failed", "running", "left"]
 KEY_LENGTH = 12  # hexadecimal digits; a thousand tasks collide with probability 2e-9
 CHECKPOINT_SECONDS = 30.0
 CLAIM_SECONDS = 1.0  # to wait for a lock: `status` holds it for an instant to see whether it is free
-
-# Where a reader of fcdd.data looks, below the data folder. {normal} is the class.
-_PLACES = {
-    "fmnist": ("FashionMNIST/raw/*-ubyte*", "fashion-mnist/*-ubyte*", "t*-ubyte*"),
-    "cifar10": ("cifar-10-*", "cifar-10-*/*_batch*", "*_batch*"),
-    "cifar100": ("cifar-100-*", "cifar-100-*/t*", "t*.bin"),
-    "emnist": ("EMNIST/raw/emnist-letters-*", "emnist/emnist-letters-*", "gzip/emnist-letters-*", "emnist-letters-*"),
-    "mvtec": ("{normal}/**/*.*", "mvtec/{normal}/**/*.*", "mvtec_anomaly_detection/{normal}/**/*.*"),
-    "imagenet": ("train/*", "val/*", "imagenet*/train/*", "imagenet*/val/*"),
-    "imagenet22k": ("imagenet22k/*", "imagenet22k/fall11_whole_extracted/*", "fall11_whole_extracted/*"),
-    "voc": tuple(
-        f"{home}{part}"
-        for home in ("", "VOC*/", "VOCdevkit/VOC*/")
-        for part in ("ImageSets/Main/{normal}_*", "JPEGImages/*")
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -57,13 +43,15 @@ class Task:
 
     @property
     def name(self) -> str:
+        """What messages call the task."""
         return f"{self.job.recipe.dataset} {self.job.normal}, {self.column}, seed {self.job.seed}"
 
 
 def key(job: Job) -> str:
     """A hash of all that determines the job's result: recipe, class, seed, protocol, start weights, data files.
 
-    Recipe values that are the defaults are left out, so that a value added later does not disown older results.
+    Recipe values that are the defaults are left out, so that a value added later does not disown older results, and
+    so is the first revision of a dataset.
     """
     weights = _file_hash(job.weights) if job.weights and starts_from_weights(job) else ""
     told = {
@@ -72,8 +60,13 @@ def key(job: Job) -> str:
         "seed": job.seed,
         "weights": weights,
         "authors_protocol": job.authors_protocol,
-        "data": [_fingerprint(job.data, name, job.normal) for name in (job.recipe.dataset, job.recipe.exposure)],
+        "data": [
+            _dataset_print(job.data, job.recipe.dataset, job.normal),
+            _corpus_print(job.data, job.recipe.exposure),
+        ],
     }
+    if (revision := DATASETS[job.recipe.dataset].revision) > 1:
+        told["revision"] = revision
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:KEY_LENGTH]
 
 
@@ -83,15 +76,19 @@ def _told(recipe: Recipe) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def _fingerprint(root: Path, name: str, normal: str) -> str:
-    """A hash of the names and sizes of the files that the reader of `name` finds below `root`.
+def _dataset_print(root: Path, name: str, normal: str) -> str:
+    """The fingerprint of the files that the dataset `name` reads below `root` for the class `normal`."""
+    patterns = (pattern.format(normal=normal) for pattern in DATASETS[name].files)
+    return _fingerprint([path for pattern in patterns for path in root.glob(pattern)])
 
-    Of ImageNet's folders only the names count: to list 14 million files takes minutes.
-    """
-    if name.startswith("folder:"):
-        found = images.find(name.removeprefix("folder:"))
-    else:
-        found = [path for pattern in _PLACES.get(name, ()) for path in root.glob(pattern.format(normal=normal))]
+
+@lru_cache(maxsize=256)
+def _corpus_print(root: Path, name: str) -> str:
+    return _fingerprint(exposure.files(name, root))
+
+
+def _fingerprint(found: Sequence[Path]) -> str:
+    """A hash of the names and, of files, the sizes."""
     listed = sorted(f"{path.name} {path.stat().st_size if path.is_file() else ''}" for path in found)
     return hashlib.sha256("\n".join(listed).encode()).hexdigest()
 
@@ -115,6 +112,7 @@ class Ledger:
     root: Path
 
     def folder(self, task: Task) -> Path:
+        """Where the task's result is, or will be."""
         job = task.job
         parts = (job.recipe.dataset, job.recipe.method, job.normal, f"seed{job.seed}", key(job))
         return self.root / "jobs" / "-".join(parts).replace(" ", "_").replace("/", "_")
@@ -134,6 +132,7 @@ class Ledger:
         return json.loads(path.read_text()) if path.is_file() else None
 
     def state(self, task: Task) -> State:
+        """Whether the task is done, failed, running in some process, or left."""
         if self.result(task) is not None:
             return "done"
         if self.failure(task) is not None:

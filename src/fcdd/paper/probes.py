@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +21,29 @@ SIGMAS = tuple(range(4, 17, 2))
 MARK_SEED = 1  # of the marks on test images, another than of those in training
 
 
-def sigma(job: Job, folder: Path) -> dict[str, Any]:
-    """Pooled pixel AUROC of the saved model's A′ at each σ of `SIGMAS`; the network runs once."""
+def widths(job: Job, folder: Path) -> dict[str, Any]:
+    """Pixel AUROC of the saved model's A′ at each σ of `SIGMAS`, pooled and as mean over images.
+
+    The network runs once.
+    """
     split = open_split(job)
     if split.mask is None:
         raise DataError(f"{split.name}: pixel figures need masks, which this dataset does not have")
     model = PaperModel.load(folder / "model.safetensors")
     pooled = {width: metrics.PixelHistogram() for width in SIGMAS}
+    each = {width: metrics.PixelMean() for width in SIGMAS}
     for indices in torch.arange(len(split.test)).split(EVALUATION_BATCH):
         A = model.A(split.test[indices])
         masks = [split.mask(index) for index in indices.tolist()]
-        for width, histogram in pooled.items():
-            wider = replace(model, recipe=replace(model.recipe, sigma=float(width)))
-            for heat, mask in zip(wider.full(A), masks, strict=True):
-                resized = F.interpolate(heat[None], mask.shape, mode="bilinear", align_corners=False)
-                histogram.update(resized[0, 0].numpy(), mask)
-    return {str(width): histogram.auroc() for width, histogram in pooled.items()}
+        for width in SIGMAS:
+            for heat, mask in zip(model.full(A, float(width)), masks, strict=True):
+                resized = F.interpolate(heat[None], mask.shape, mode="bilinear", align_corners=False)[0, 0].numpy()
+                pooled[width].update(resized, mask)
+                each[width].update(resized, mask)
+    return {
+        "pixel_auroc": {str(width): one.auroc() for width, one in pooled.items()},
+        "pixel_auroc_mean": {str(width): one.auroc() for width, one in each.items()},
+    }
 
 
 def clever_hans(job: Job, folder: Path) -> dict[str, Any]:
@@ -51,13 +57,13 @@ def clever_hans(job: Job, folder: Path) -> dict[str, Any]:
     model = PaperModel.load(folder / "model.safetensors")
     plain, marked, shares = [], [], []
     for indices in torch.arange(len(split.test)).split(EVALUATION_BATCH):
-        pictures = split.test[indices]
+        images = split.test[indices]
         pairs = [
-            watermark.plant(picture.permute(1, 2, 0).numpy(), MARK_SEED, str(index))
-            for index, picture in zip(indices.tolist(), pictures, strict=True)
+            watermark.plant(image.permute(1, 2, 0).numpy(), MARK_SEED, str(index))
+            for index, image in zip(indices.tolist(), images, strict=True)
         ]
-        plain += model.scores(pictures).tolist()
-        scores, maps = model.explain(torch.stack([torch.from_numpy(image).permute(2, 0, 1) for image, _ in pairs]))
+        plain += model.scores(images).tolist()
+        scores, maps = model.explain(torch.stack([torch.from_numpy(planted).permute(2, 0, 1) for planted, _ in pairs]))
         marked += scores.tolist()
         shares += [_shares(heat[0].numpy(), mask) for heat, (_, mask) in zip(maps, pairs, strict=True)]
     labels = split.labels.numpy()
@@ -85,4 +91,4 @@ def _shares(heat: NDArray[np.float32], mask: NDArray[np.bool_]) -> tuple[float, 
     return tuple(float(value) for region in (mask, box) for value in (heat[region].sum() / total, region.mean()))  # type: ignore[return-value]
 
 
-PROBES: dict[str, Callable[[Job, Path], dict[str, Any]]] = {"sigma": sigma, "clever-hans": clever_hans}
+PROBES: dict[str, Callable[[Job, Path], dict[str, Any]]] = {"widths": widths, "clever-hans": clever_hans}

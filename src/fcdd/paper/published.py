@@ -1,4 +1,4 @@
-"""The paper's figures, with where each was read."""
+"""The paper's figures, each with its table in the paper."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from importlib import resources
 from typing import Any
 
 MEAN = "mean"  # the row that holds the paper's mean over all classes
+DEVIATION = "standard deviation"  # the row of the standard deviation over all classes
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One published AUC in [0, 1]; not `confirmed` means from memory and not checked against the paper."""
+    """One published figure, mostly an AUC in [0, 1], and the table of the paper it is from."""
 
     value: float
-    confirmed: bool
     source: str
 
 
 def figure(table: str, column: str, row: str) -> Figure | None:
-    """The paper's figure, or None where this project does not know it."""
+    """The paper's figure, or None where the paper has none."""
     entry = _tables().get(table, {})
     values = dict(zip(entry.get("rows", ()), entry.get("columns", {}).get(column, ()), strict=False))
-    return Figure(values[row], row not in entry.get("memory", ()), entry["source"]) if row in values else None
+    for name, extra in ((MEAN, "means"), (DEVIATION, "deviations")):
+        values |= {name: entry[extra][column]} if column in entry.get(extra, {}) else {}
+    return Figure(values[row], entry["source"]) if row in values else None
 
 
 def columns(table: str) -> list[str]:
-    """The methods of a published table, in the paper's order."""
+    """The methods of a published table with class-wise figures, in the paper's order."""
     return list(_tables().get(table, {}).get("columns", {}))
 
 

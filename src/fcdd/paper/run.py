@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,15 @@ import torch
 import fcdd
 from fcdd import files
 from fcdd.anomalies.exposure import exposure as open_exposure
-from fcdd.data import Source, Split, cifar, fashion_mnist, imagenet, mvtec, voc
-from fcdd.data.sources import Files
+from fcdd.data import DATASETS, Problem, Source, Split
+from fcdd.data.sources import Images
 from fcdd.errors import DataError, ModelError
 from fcdd.nn import networks
 from fcdd.nn import preprocess as preprocessing
 from fcdd.nn.baselines import Dense
 from fcdd.nn.fcn import FCN
+from fcdd.paper.figures import heatmap_sheet
 from fcdd.paper.model import Evaluation, PaperModel, evaluate
-from fcdd.paper.pictures import heatmap_sheet
 from fcdd.seeds import generator_of
 from fcdd.training import loop
 from fcdd.training.methods import METHODS, build
@@ -44,22 +43,15 @@ class Job:
 
 def open_split(job: Job) -> Split:
     """The dataset of the job, with `normal` as its nominal class (VOC: as its anomalous one)."""
-    recipe, root = job.recipe, job.data
-    readers: dict[str, Callable[[], Split]] = {
-        "fmnist": lambda: fashion_mnist.split(root, job.normal),
-        "cifar10": lambda: cifar.split(root, job.normal),
-        "imagenet": lambda: imagenet.split(root, job.normal, size=recipe.stored),
-        "voc": lambda: voc.split(root, job.normal, size=recipe.stored),
-        "mvtec": lambda: mvtec.split(
-            root,
-            job.normal,
-            size=recipe.stored,
-            semi_supervised=recipe.exposure == "labelled",
-            authors_protocol=job.authors_protocol,
-            generator=generator_of(job.seed, "split"),
-        ),
-    }
-    return readers[recipe.dataset]()
+    problem = Problem(
+        root=job.data,
+        normal=job.normal,
+        size=job.recipe.stored,
+        labelled=job.recipe.exposure == "labelled",
+        authors_protocol=job.authors_protocol,
+        seed=job.seed,
+    )
+    return DATASETS[job.recipe.dataset].read(problem)
 
 
 def open_corpus(job: Job, channels: int, split: Split) -> tuple[Source | None, str]:
@@ -68,6 +60,7 @@ def open_corpus(job: Job, channels: int, split: Split) -> tuple[Source | None, s
         return None, "none, trained on nominal images only"
     if job.recipe.exposure in ("confetti", "labelled"):
         return None, job.recipe.exposure
+    dataset = DATASETS[job.recipe.dataset]
     corpus, provenance = open_exposure(
         job.recipe.exposure,
         job.data,
@@ -75,7 +68,8 @@ def open_corpus(job: Job, channels: int, split: Split) -> tuple[Source | None, s
         size=job.recipe.stored,
         limit=job.recipe.exposure_limit or None,
         generator=generator_of(job.seed, "exposure"),
-        exclude=[imagenet.wnid(job.normal)] if job.recipe.dataset == "imagenet" else [],
+        exclude=dataset.left_out(job.normal) if dataset.left_out else (),
+        fit=dataset.fit,
     )
     return corpus, provenance + _overlap(corpus, split)
 
@@ -86,9 +80,9 @@ def _overlap(corpus: Source, split: Split) -> str:
     Raises:
         DataError: the corpus holds nominal training or test images themselves.
     """
-    if not isinstance(corpus, Files):
+    if not isinstance(corpus, Images):
         return ""
-    own = {path.resolve() for part in (split.nominal, split.test) if isinstance(part, Files) for path in part.paths}
+    own = {path.resolve() for part in (split.nominal, split.test) if isinstance(part, Images) for path in part.paths}
     paths = [path.resolve() for path in corpus.paths]
     if same := sorted(own & set(paths)):
         raise DataError(

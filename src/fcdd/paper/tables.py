@@ -14,14 +14,14 @@ from pathlib import Path
 from fcdd.files import write_atomically
 from fcdd.paper.published import MEAN, Figure
 
-CLASS_LIMIT, MEAN_LIMIT = 0.02, 0.01  # differences to the paper beyond these are flagged
-FLAG, NOT_RUN, MEMORY = "⚠", "*", "†"
+CLASS_LIMIT, MEAN_LIMIT = 0.02, 0.01  # figures below the paper's by more than these are flagged
+NO_LIMIT = math.inf
+FLAG, NOT_RUN = "⚠", "*"
 LEGEND = (
     "Measured mean ± standard deviation over seeds; in brackets the published figure and the difference in points.",
-    f"{FLAG} differs from the paper by more than {100 * CLASS_LIMIT:.0f} points for a class or "
+    f"{FLAG} below the paper by more than {100 * CLASS_LIMIT:.0f} points for a class or "
     f"{100 * MEAN_LIMIT:.0f} for a mean.",
     f"{NOT_RUN} not run here: the published figure.",
-    f"{MEMORY} published figure from memory of the paper, not checked against it.",
 )
 
 
@@ -35,6 +35,7 @@ class Cell:
 
     @property
     def mean(self) -> float | None:
+        """Over seeds; None where nothing ran."""
         return statistics.fmean(self.measured.values()) if self.measured else None
 
     @property
@@ -49,18 +50,18 @@ class Cell:
 
     @property
     def flagged(self) -> bool:
-        return self.difference is not None and abs(self.difference) > self.limit
+        """Whether the measured figure is worse than the paper's by more than the limit; better is no matter."""
+        return self.difference is not None and -self.difference > self.limit
 
     def text(self) -> str:
         """`0.985 ± 0.002 (0.98, +0.5)`; `0.98*` where it was not run; a dash where nothing is known."""
-        memory = MEMORY if self.published and not self.published.confirmed else ""
         if self.mean is None:
-            return f"{_published(self.published)}{NOT_RUN}{memory}" if self.published else "–"
+            return f"{_published(self.published)}{NOT_RUN}" if self.published else "–"
         spread = f" ± {self.deviation:.3f}" if self.deviation is not None else ""
         if self.published is None or self.difference is None:
             return f"{self.mean:.3f}{spread}"
         flag = f" {FLAG}" if self.flagged else ""
-        return f"{self.mean:.3f}{spread} ({_published(self.published)}{memory}, {100 * self.difference:+.1f}){flag}"
+        return f"{self.mean:.3f}{spread} ({_published(self.published)}, {100 * self.difference:+.1f}){flag}"
 
 
 def _published(figure: Figure) -> str:
@@ -96,11 +97,7 @@ def mean_cell(cells: Sequence[Cell], paper: Figure | None) -> Cell:
     measured = {seed: statistics.fmean(cell.measured[seed] for cell in ran) for seed in sorted(common)}
     if ran and len(ran) < len(cells):
         known = [cell.published for cell in ran if cell.published]
-        paper = (
-            Figure(statistics.fmean(f.value for f in known), all(f.confirmed for f in known), known[0].source)
-            if len(known) == len(ran)
-            else None
-        )
+        paper = Figure(statistics.fmean(f.value for f in known), known[0].source) if len(known) == len(ran) else None
     return Cell(measured, paper, MEAN_LIMIT)
 
 
@@ -119,6 +116,7 @@ def with_mean(table: Table, paper: Sequence[Figure | None]) -> Table:
 
 
 def markdown(tables: Sequence[Table]) -> str:
+    """The tables with their notes, one heading a table."""
     parts = []
     for table in tables:
         lines = [f"## {table.title}", ""]
@@ -137,21 +135,19 @@ def as_csv(tables: Sequence[Table]) -> str:
     """One line a cell, figures at full precision."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        ["table", "row", "column", "mean", "std", "seeds", "published", "checked", "difference", "flagged", "source"]
-    )
+    writer.writerow(["table", "row", "column", "mean", "std", "seeds", "published", "difference", "flagged", "source"])
     for table in tables:
         for row, cells in table.rows.items():
             for column, cell in zip(table.columns, cells, strict=True):
                 paper = cell.published
-                told = [paper.value, paper.confirmed] if paper else [None, None]
-                values = [cell.mean, cell.deviation, len(cell.measured), *told, cell.difference, cell.flagged]
+                told = paper.value if paper else None
+                values = [cell.mean, cell.deviation, len(cell.measured), told, cell.difference, cell.flagged]
                 writer.writerow([table.title, row, column, *values, paper.source if paper else ""])
     return text.getvalue()
 
 
 _TEX = str.maketrans({"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "–": "--", "±": r"$\pm$", "σ": r"$\sigma$"})
-_MARKS = str.maketrans({FLAG: r"$^{!}$", NOT_RUN: "$^*$", MEMORY: r"$^\dagger$", "−": "$-$", "…": r"\dots{}"})
+_MARKS = str.maketrans({FLAG: r"$^{!}$", NOT_RUN: "$^*$", "−": "$-$", "…": r"\dots{}"})
 
 
 def latex(tables: Sequence[Table]) -> str:
@@ -209,9 +205,9 @@ def html(tables: Sequence[Table], title: str, figures: Sequence[str] = ()) -> st
 
 def write(tables: Sequence[Table], folder: Path, name: str, title: str, figures: Sequence[str] = ()) -> list[Path]:
     """The tables as `name`.md, .csv, .tex and .html in `folder`; figures are shown by the Markdown and HTML."""
-    pictures = "\n".join(f"![{figure}]({figure})" for figure in figures)
+    images = "\n".join(f"![{figure}]({figure})" for figure in figures)
     contents = {
-        "md": f"# {title}\n\n{markdown(tables)}" + (f"\n{pictures}\n" if pictures else ""),
+        "md": f"# {title}\n\n{markdown(tables)}" + (f"\n{images}\n" if images else ""),
         "csv": as_csv(tables),
         "tex": latex(tables),
         "html": html(tables, title, figures),

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from fcdd import images
-from fcdd.data import voc
-from fcdd.data.sources import Files
+from fcdd.data import imagenet, voc
 from fcdd.errors import DataError
 from fcdd.files import write_atomically
 from fcdd.seeds import generator_of
@@ -50,17 +49,20 @@ def plant_voc(root: Path, target: Path, size: int, seed: int = 0, anomalous: str
     """A VOC folder below `target` that is `root`'s, but with the mark on `SHARE` of the training horses.
 
     Marked images are stored at `size` × `size`, as the reader brings them, so that mark and mask keep their pixels;
-    the others are links to the originals. What is there already is not made again.
+    the others are links to the originals, as is the ImageNet folder beside them, whose images are the nominal ones.
+    What is there already is not made again.
     """
     place, made = voc.folder(root), target / voc.folder(root).name
+    target.mkdir(parents=True, exist_ok=True)
+    if (imagenet.home(root) / "train").is_dir() and not (target / "imagenet").exists():
+        os.symlink(imagenet.home(root).absolute(), target / "imagenet")
     if (made / RECORD).is_file():
         return target
-    horses = voc.split(root, anomalous, size).anomalies
-    assert isinstance(horses, Files)
+    horses = voc.read_lists(root, anomalous).train_objects
     if len(horses) < round(1 / SHARE):
         raise DataError(f"{place}: {len(horses)} training images with a {anomalous}; at least five are needed")
     order = torch.randperm(len(horses), generator=generator_of(seed, "planted")).tolist()
-    chosen = {horses.paths[index] for index in order[: round(SHARE * len(horses))]}
+    chosen = {horses[index] for index in order[: round(SHARE * len(horses))]}
     (made / "JPEGImages").mkdir(parents=True, exist_ok=True)
     for path in sorted((place / "JPEGImages").iterdir()):
         new = made / "JPEGImages" / path.name

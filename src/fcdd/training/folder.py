@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fcdd import images
 from fcdd.data import Source
-from fcdd.data.inputs import Inputs
+from fcdd.data.sources import Images
 from fcdd.nn import preprocess as preprocessing
 from fcdd.nn.networks import PRETRAINED, load_weights
 from fcdd.nn.prepared import Prepared
@@ -39,7 +39,7 @@ def recipe_of(network: Prepared, lesson: Lesson) -> Recipe:
     size, small = network.network.size, network.network.size < 64
     views = VIEWS_SMALL if small else VIEWS_LARGE
     values: dict[str, Any] = {
-        "dataset": "folder",
+        "dataset": recipe.FOLDER,
         "exposure": "labelled" if lesson.defects else "folder" if lesson.outliers is not None else "synthetic",
         "objective": "pixelwise" if lesson.defects else "fcdd",
         "network": network.architecture.network,
@@ -64,12 +64,12 @@ def recipe_of(network: Prepared, lesson: Lesson) -> Recipe:
 def learn(network: Prepared, lesson: Lesson) -> None:
     """Train the network in place: eq. 2 with synthetic anomalies or outliers, eq. 3 with labelled ones."""
     chosen, channels = recipe_of(network, lesson), network.network.channels
-    nominal = _stored(Inputs(lesson.images, (chosen.stored, chosen.stored)), channels)
+    nominal = _stored(Images(lesson.images, (chosen.stored, chosen.stored)), channels)
     preprocess = preprocessing.fit(network.architecture.preprocess, nominal)  # type: ignore[arg-type]
     supply = loop.Supply(chosen, nominal, *_anomalies(lesson, chosen.stored, channels), preprocess)
     checkpoint = None if lesson.work is None else lesson.work / "checkpoint.safetensors"
     loop.train(network.network, supply, lesson.seed, checkpoint, quiet=lesson.quiet)
-    colours = _stored(Inputs(lesson.images[:: max(1, len(lesson.images) // 64)], lesson.shape), 3)
+    colours = _stored(Images(lesson.images[:: max(1, len(lesson.images) // 64)], lesson.shape), 3)
     network.settle(preprocess, colours.float().mean((0, 2, 3)))
 
 
@@ -79,7 +79,7 @@ def _anomalies(lesson: Lesson, side: int, channels: int) -> tuple[Source | None,
     A labelled anomaly without a mask is anomalous everywhere, which makes eq. 3 the image-level eq. 2.
     """
     if lesson.defects:
-        shown = _stored(Inputs(lesson.defects, (side, side)), channels)
+        shown = _stored(Images(lesson.defects, (side, side)), channels)
         whole = np.ones((side, side), np.bool_)
         masks = [whole if mask is None else images.resize_mask(mask, side) for mask in lesson.masks]
         return shown, torch.from_numpy(np.stack(masks)[:, None].astype(np.uint8))

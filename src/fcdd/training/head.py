@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from fcdd.anomalies.cues import Cue, Marked
-from fcdd.data.inputs import Inputs
+from fcdd.data.sources import Images
 from fcdd.data.views import relit, turned
 from fcdd.nn import objectives
 from fcdd.nn.description import Description
@@ -60,7 +60,7 @@ def gather(
     sign of a defect.
     """
     found: list[tuple[Tensor, Tensor, Tensor]] = []
-    inputs = Inputs(pictures, shape)
+    inputs = Images(pictures, shape)
     marked = Marked(inputs, cues, seed) if cues else inputs
     ruled_out = torch.from_numpy(np.any([np.zeros(shape, np.bool_), *(cue.mask(shape) for cue in cues)], axis=0))
     count = max(1, min(VIEWS, ENOUGH // len(pictures)))

@@ -18,7 +18,7 @@ from torch import Generator, Tensor
 from fcdd.anomalies import synthetic
 from fcdd.anomalies.cues import Marked
 from fcdd.data import Source
-from fcdd.data.inputs import Inputs
+from fcdd.data.sources import Images
 from fcdd.data.views import relit, turned
 from fcdd.interrupt import Interrupted, stop_on_signal
 from fcdd.nn.description import Description
@@ -84,7 +84,7 @@ def outliers(network: Description, lesson: Lesson) -> Maps:
 @torch.inference_mode()
 def labelled(network: Description, lesson: Lesson) -> Maps:
     """Turned views of the labelled anomalies under other lamps, with their masks where they have one."""
-    source: Source = Inputs(lesson.defects, lesson.shape)
+    source: Source = Images(lesson.defects, lesson.shape)
     source = Marked(source, lesson.cues, lesson.seed) if lesson.cues else source
     count = max(1, min(LABELLED_VIEWS, LABELLED // len(lesson.defects)))
     features, truths = [], []

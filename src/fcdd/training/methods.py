@@ -86,7 +86,9 @@ class Method(ABC, Generic[N]):
         """(N, C, H, W) → scores (N,) and heatmaps (N, 1, H, W) ≥ 0."""
 
     def _smooth(self, maps: Tensor) -> Tensor:
-        return attribution.blur(maps, self.recipe.sigma) if self.recipe.blur else maps
+        """Blurred by the kernel of the recipe's FCDD network, where the recipe wants that."""
+        size = networks.field_size(self.recipe.network, self.recipe.kernel)
+        return attribution.blur(maps, self.recipe.sigma, size) if self.recipe.blur else maps
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from fcdd.data import DATASETS
 from fcdd.errors import RecipeError
 
 SHORT_COOLDOWN = 0.5
+FOLDER = "folder"  # in place of a dataset: a user's own images
 
 # What methods need other than the recipes' values, which were chosen for FCDD; HSC, focal and GEO do well with those.
 # Deep SVDD and Deep SAD have their authors' optimiser: at larger rates 1/‖φ − c‖² throws the network about.
@@ -27,8 +29,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 class Recipe:
     """A recipe of the paper. Sides are in pixels, times in epochs."""
 
-    dataset: Literal["fmnist", "cifar10", "imagenet", "mvtec", "voc", "folder"]  # folder: a user's own
-    exposure: str  # auxiliary anomalies: confetti, labelled, or a corpus (cifar100, emnist, imagenet22k, folder:PATH)
+    dataset: str  # one of fcdd.data.DATASETS, or FOLDER
+    exposure: str  # auxiliary anomalies: confetti, labelled, one of fcdd.data.CORPORA, or folder:PATH
     network: str
     size: int  # side of the network's input
     stored: int  # side at which images are kept before augmentation
@@ -57,6 +59,8 @@ class Recipe:
     freeze: int = 0  # stages, each ended by a pooling, that keep their weights
 
     def __post_init__(self) -> None:
+        if self.dataset not in (FOLDER, *DATASETS):
+            raise RecipeError(f"dataset = {self.dataset!r}: must be one of {', '.join(DATASETS)}")
         for name in ("size", "stored", "epochs", "batch", "lr", "sigma", "passes", "dimensions"):
             if getattr(self, name) <= 0:
                 raise RecipeError(f"{name} = {getattr(self, name)}: must be positive")
@@ -81,6 +85,7 @@ class Recipe:
         return dataclasses.replace(self, epochs=epochs, cooldown=SHORT_COOLDOWN)
 
     def to_dict(self) -> dict[str, Any]:
+        """All values by name; `from_dict` reads them back to an equal recipe."""
         return dataclasses.asdict(self)
 
 
