@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fcdd.audit.findings import Question, Severity
-from fcdd.audit.strategies import Cluster, answer, is_suspicious, kmeans, spectral
+from fcdd.audit.strategies import Cluster, answer, is_suspicious, spectral
 
 from .conftest import Case
 
@@ -27,12 +27,6 @@ def test_groups_that_no_plane_parts_are_parted() -> None:
     labels = spectral(np.concatenate([ring, 4 * ring]), most=4)
     assert len(np.unique(labels)) == 2
     assert len(np.unique(labels[:60])) == 1
-
-
-def test_kmeans_parts_what_is_apart() -> None:
-    points = np.array([[0.0], [0.1], [5.0], [5.1]])
-    labels = kmeans(points, 2)
-    assert labels[0] == labels[1] != labels[2] == labels[3]
 
 
 def test_only_small_focused_anomalous_clusters_are_suspicious() -> None:

@@ -22,7 +22,7 @@ from fcdd.anomalies.cues import Cue, blend
 from fcdd.progress import bar
 from fcdd.regions import components
 
-from .chance import LEVEL, all_of_one_class, binomial_tail, mean_interval
+from .chance import LEVEL, binomial_tail, hypergeometric_tail, mean_interval
 from .evidence import Evidence, Pixels, cells_of, scores_of
 from .findings import Finding, Picture, Question, Severity
 
@@ -76,11 +76,17 @@ def recurrences(evidence: Evidence, quiet: bool = True) -> list[Recurrence]:
     here, elsewhere = here[:, bad], elsewhere[:, bad]
     same = (here > limit) & (here >= elsewhere)
     other = (elsewhere > limit) & ~same
-    chances = np.array([all_of_one_class(n, len(bad) - 1, len(bad) - 1 + len(good)) for n in same.sum(1)])
-    chances = np.minimum(chances * len(place), 1)  # Bonferroni
+    chances = _chances(len(bad), len(good), len(place))[same.sum(1)]
     placed = np.array([binomial_tail(s, s + o) for s, o in zip(same.sum(1), other.sum(1), strict=True)])
     kept = np.flatnonzero((chances < LEVEL) & (placed < 0.05))
     return _grouped(evidence, owner[kept], place[kept], same[kept], other[kept], chances[kept])
+
+
+def _chances(bad: int, good: int, seeds: int) -> NDArray[np.float64]:
+    """(bad,): how likely it is that the best of `seeds` seeds is matched by 0, 1, … other images, all anomalous, were
+    the matching images drawn blindly from `bad` − 1 anomalous and `good` good ones (Bonferroni's bound)."""
+    single = [hypergeometric_tail(n, n, bad - 1, bad - 1 + good) for n in range(bad)]
+    return np.minimum(np.array(single) * seeds, 1)
 
 
 def _seeds(evidence: Evidence) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -12,6 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
+from scipy.sparse import csgraph
+from sklearn.cluster import KMeans
+from sklearn.neighbors import kneighbors_graph
+from sklearn.preprocessing import normalize
 
 from .chance import LEVEL, hypergeometric_tail
 from .evidence import Evidence
@@ -20,7 +25,6 @@ from .findings import Finding, Picture, Question, Severity
 SIDE = 12  # cells of the downsized maps along the longer side
 NEIGHBOURS = 8
 MOST = 8  # clusters
-ROUNDS = 20  # of k-means
 SMALL, FOCUSED = 0.4, 0.5  # share of the pictures; share of the picture that holds the heat
 Floats = NDArray[np.float64]
 
@@ -78,34 +82,21 @@ def is_suspicious(cluster: Cluster, pictures: int, clusters: int) -> bool:
 
 
 def spectral(points: Floats, most: int) -> NDArray[np.intp]:
-    """Labels (N,) of points (N, D), numbered from 0; from 2 to `most` clusters, as many as the eigengap says."""
-    squared = (points**2).sum(1)[:, None] + (points**2).sum(1) - 2 * points @ points.T
-    count = len(points)
-    order = np.argsort(squared, 1)[:, 1 : min(NEIGHBOURS, count - 1) + 1]
-    graph = np.zeros((count, count))
-    graph[np.repeat(np.arange(count), order.shape[1]), order.ravel()] = 1
-    graph = np.maximum(graph, graph.T)
-    root = 1 / np.sqrt(graph.sum(1))
-    values, vectors = np.linalg.eigh(np.eye(count) - root[:, None] * graph * root)
+    """Spectral clustering with as many clusters as the eigengap says.
+
+    Args:
+        points: (N, D), N ≥ 3.
+        most: the largest number of clusters, at least 2.
+
+    Returns:
+        Labels (N,), numbered from 0.
+    """
+    nearest = kneighbors_graph(points, min(NEIGHBOURS, len(points) - 1)).toarray()
+    graph = np.maximum(nearest, nearest.T)
+    values, vectors = linalg.eigh(csgraph.laplacian(graph, normed=True))
     clusters = 2 + int(np.argmax(np.diff(values[1 : most + 1])))
-    rows = vectors[:, :clusters]
-    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    return kmeans(rows, clusters)
-
-
-def kmeans(points: Floats, clusters: int) -> NDArray[np.intp]:
-    """Lloyd's algorithm from centres that are each the farthest from those before."""
-    chosen = [int(np.argmax((points**2).sum(1)))]
-    for _ in range(clusters - 1):
-        distances = ((points[:, None] - points[chosen]) ** 2).sum(2).min(1)
-        chosen.append(int(distances.argmax()))
-    centres = points[chosen]
-    for _ in range(ROUNDS):
-        labels = ((points[:, None] - centres) ** 2).sum(2).argmin(1)
-        centres = np.stack(
-            [points[labels == k].mean(0) if (labels == k).any() else centres[k] for k in range(clusters)]
-        )
-    return np.asarray(labels)
+    rows = normalize(vectors[:, :clusters])
+    return np.asarray(KMeans(clusters, n_init=10, random_state=0).fit_predict(rows), np.intp)
 
 
 def _maps(evidence: Evidence) -> Floats:
