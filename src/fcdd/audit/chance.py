@@ -12,6 +12,7 @@ Floats = NDArray[np.float64]
 LEVEL = 0.01  # chance of a false finding, for each question as a whole
 POWER = 0.8  # chance of finding what is called detectable
 FEWEST = 5  # images: from fewer, the mean of a group says nothing about the group
+ODDS = f"(false alarms in {LEVEL:.0%} of audits, misses in {1 - POWER:.0%})"  # of what is said to be noticed
 
 
 def mean_interval(values: Floats, error: float) -> tuple[float, float]:
@@ -52,20 +53,28 @@ def detectable_auroc(good: int, anomalous: int, error: float) -> float:
     """The smallest AUROC that `metrics.auroc_interval` would tell from 0.5 with probability `POWER`.
 
     Args:
-        good, anomalous: how many images of either class there are, at least one each.
+        good, anomalous: how many images of either class there are, at least `fewest_for_auroc(error)` each.
         error: probability in (0, 1) with which the interval may miss.
 
     Returns:
-        In (0.5, 1], to the nearest thousandth; 1 where no AUROC would be enough. The AUROC's variance is that of
-        Hanley and McNeil (1982), and as in the interval it counts on the logit scale.
+        In (0.5, 1], to the nearest thousandth; 1 where only a perfect order is enough. The AUROC's variance is that
+        of Hanley and McNeil (1982), and as in the interval it counts on the logit scale.
     """
     area = np.arange(0.501, 0.999, 0.001)
     one, two = area / (2 - area), 2 * area**2 / (1 + area)
     variance = area * (1 - area) + (anomalous - 1) * (one - area**2) + (good - 1) * (two - area**2)
     spread = np.sqrt(variance / (good * anomalous)) / (area * (1 - area))
-    needed = float(stats.norm.isf(error / 2) + stats.norm.isf(1 - POWER))
-    enough = np.flatnonzero(np.log(area / (1 - area)) >= needed * spread)
-    return float(area[enough[0]]) if len(enough) else 1.0
+    logit = np.log(area / (1 - area))
+    flagged = logit[logit > stats.norm.isf(error / 2) * spread]
+    if not len(flagged):
+        return 1.0
+    enough = area[logit - stats.norm.ppf(POWER) * spread >= flagged[0]]
+    return float(enough[0]) if len(enough) else 1.0
+
+
+def fewest_for_auroc(error: float) -> int:
+    """How many images of each class it takes for a perfect AUROC to be told from 0.5 (see `metrics.auroc_interval`)."""
+    return math.floor(math.log2(2 / error)) + 1
 
 
 def binomial_tail(successes: int, trials: int, probability: float = 0.5) -> float:
