@@ -93,5 +93,5 @@ def test_every_zone_says_what_would_have_been_noticed(plain: Case) -> None:
     evidence = with_cells(plain.evidence, np.random.default_rng(0).random(plain.evidence.cells.shape))
     for one in zones.held_by(evidence):
         assert one.told
-        assert one.limit < one.smallest <= zones.NOTICED
+        assert zones.limit_of(one.area) < one.smallest <= zones.NOTICED
         assert f"{one.zone} from {one.smallest:.0%}" in zones.answer(evidence).power

@@ -37,6 +37,8 @@ class Side:
 
 @dataclass(frozen=True)
 class Comparison:
+    """Two detectors, tried with the same cues on the same images."""
+
     before: Side
     after: Side
     pictures: int  # clean ones
@@ -48,6 +50,7 @@ class Comparison:
         return 1 - abs(self.after.shift / self.before.shift) if self.before.shift else 0.0
 
     def to_dict(self) -> dict[str, Any]:
+        """For JSON: all fields, the reduction, and how much AUROC was won."""
         return {**asdict(self), "reduction": self.reduction, "auroc_change": self.after.auroc - self.before.auroc}
 
 
@@ -98,7 +101,7 @@ def _rejected(detector: Detector, scores: NDArray[np.float64]) -> float:
 
 
 def lines(told: Comparison) -> list[str]:
-    """The table for the terminal."""
+    """The comparison as a table for the terminal, line by line."""
     rows = [f"{name:42} {old:>10} {new:>10}" for name, old, new in _rows(told)]
     changes = ", ".join(f"{count} × {change}" for change, count in told.changed.items()) or "none"
     return [

@@ -23,17 +23,21 @@ PLACES = {"at the lower left": (0.04, 0.96), "at the upper right": (0.96, 0.04),
 
 
 def text(image: Pixels, place: tuple[float, float]) -> tuple[Pixels, NDArray[np.bool_]]:
-    """A watermark: two lines of half-transparent white."""
+    """A watermark: two lines of half-transparent white.
+
+    As for all marks: `image` is (H, W, 3); `place` is left and top in [0, 1], as fractions of what the mark leaves
+    free. The answer is the marked image and the mask (H, W) of the mark's box.
+    """
     return _written(image, place, "© image archive\nwww.example.org", (255, 255, 255), 0.6)
 
 
 def stamp(image: Pixels, place: tuple[float, float]) -> tuple[Pixels, NDArray[np.bool_]]:
-    """A camera's time stamp: one line of opaque yellow."""
+    """A camera's time stamp: one line of opaque yellow; see `text`."""
     return _written(image, place, "2024-05-17 11:42", (255, 210, 60), 1.0)
 
 
 def sticker(image: Pixels, place: tuple[float, float]) -> tuple[Pixels, NDArray[np.bool_]]:
-    """A round white label of a tenth of the image's side."""
+    """A round white label of a tenth of the image's side; see `text`."""
     side = max(6, round(0.1 * min(image.shape[:2])))
     disc = Image.new("L", (side * FINE, side * FINE))
     ImageDraw.Draw(disc).ellipse((0, 0, side * FINE - 1, side * FINE - 1), 255)
@@ -69,7 +73,7 @@ def _laid(
 
 
 def answer(evidence: Evidence, quiet: bool) -> list[Finding]:
-    """One finding for each mark."""
+    """One finding for each mark, at the place where it moves the score of good images most."""
     detector, good = evidence.detector, evidence.some_good(GOOD)
     tried = [(mark, place) for mark in MARKS for place in PLACES]
     marked = [MARKS[mark](evidence.inputs[i], PLACES[place]) for mark, place in tried for i in good]

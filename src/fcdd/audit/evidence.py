@@ -52,15 +52,18 @@ class Evidence:
 
     @cached_property
     def scores(self) -> NDArray[np.float64]:
+        """(N,), ≥ 0: the mean of each image's hottest cells."""
         flat = self.cells.reshape(len(self.cells), -1)
         return np.asarray(np.take_along_axis(flat, self.hot, 1).mean(1, dtype=np.float64))
 
     @property
     def good(self) -> NDArray[np.intp]:
+        """Indices of the good images."""
         return np.flatnonzero(~self.anomalous)
 
     @property
     def bad(self) -> NDArray[np.intp]:
+        """Indices of the anomalous images."""
         return np.flatnonzero(self.anomalous)
 
     @property
@@ -74,22 +77,23 @@ class Evidence:
         return gap if gap > 0 else max(self.detector.calibration.limits.reject - middle, 1e-9)
 
     def some_good(self, count: int) -> NDArray[np.intp]:
-        """At most `count` good parts, evenly over all."""
+        """Indices of at most `count` good images, evenly over all."""
         return np.asarray(self.good[np.unique(np.linspace(0, len(self.good) - 1, count).astype(int))])
 
     def rejected(self, scores: Iterable[float]) -> int:
+        """How many of `scores` the detector's threshold rejects."""
         return sum(self.detector.calibration.verdict(float(score)) == Verdict.NG for score in scores)
 
     def shown(self, image: Pixels, cells: NDArray[np.float32] | None = None, side: int = 240) -> str:
-        """A data URI of the image (H, W, 3), under the heat of `cells` where given."""
+        """A data URI of the image (H, W, 3), `side` pixels long, under the heat of `cells` (h, w) where given."""
         return thumbnail(image if cells is None else overlay(image, self._heat(cells)), side)
 
     def map(self, cells: NDArray[np.float32], side: int = 240) -> str:
-        """A data URI of the heat of `cells` alone."""
+        """A data URI of the heat of `cells` (h, w) alone, `side` pixels long."""
         return thumbnail(colour(self._heat(cells)), side)
 
     def image(self, index: int, caption: str = "") -> Illustration:
-        """One part under its heat."""
+        """The image at `index` under its heat, with its kind and name where there is no caption."""
         name = caption or f"{self.kinds[index]}: {self.paths[index].name}"
         return Illustration(name, self.shown(self.inputs[index], self.cells[index]))
 
@@ -100,7 +104,7 @@ class Evidence:
 
     @cached_property
     def _span(self) -> float:
-        """From usual heat to the brightest colour: as in reports (`fcdd.inspection.heat`), or up to the hottest place
+        """From usual heat to the brightest colour: as in reports (`fcdd.report.inspection`), or up to the hottest place
         of a typical anomalous image where that is less, so that what the score rests on is always seen."""
         group = self.bad if len(self.bad) else self.good
         typical = float(np.median(self.cells[group].max((1, 2)))) - self.detector.pixel_floor
@@ -151,7 +155,7 @@ def _look(
 
 
 def cells_of(detector: Detector, changed: Sequence[Pixels], title: str, quiet: bool) -> NDArray[np.float32]:
-    """Cells (M, h, w) of changed images, with a bar."""
+    """Cells (M, h, w) of M changed images (H, W, 3), with a progress bar called `title`."""
     found = []
     with bar(title, len(changed), quiet=quiet) as shown:
         for _, result in detector.inspect(changed):
@@ -161,6 +165,7 @@ def cells_of(detector: Detector, changed: Sequence[Pixels], title: str, quiet: b
 
 
 def scores_of(detector: Detector, cells: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Scores (M,) of cells (M, h, w), as the detector makes them."""
     return np.array([detector.score(one) for one in cells])
 
 

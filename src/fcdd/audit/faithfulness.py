@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 def answer(evidence: Evidence, quiet: bool) -> list[Finding]:
-    """One finding, with both curves."""
+    """One finding, with the curves of deletion and of insertion over up to `IMAGES` images, anomalous ones if any."""
     group = evidence.bad if len(evidence.bad) else evidence.good
     chosen = group[np.argsort(-evidence.scores[group], kind="stable")][:: max(1, len(group) // IMAGES)][:IMAGES]
     median = evidence.good[np.argsort(evidence.scores[evidence.good])[len(evidence.good) // 2]]

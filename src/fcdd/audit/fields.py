@@ -67,7 +67,7 @@ def _of_region(evidence: Evidence, finding: Finding, index: int) -> Finding:
 
 
 def effective(evidence: Evidence, index: int, place: int) -> NDArray[np.float32]:
-    """|∂A(cell)/∂pixel| (H, W), summed over colours, for the cell at `place` of the flattened grid."""
+    """|∂A(cell)/∂pixel| (H, W), ≥ 0, over all colours, of image `index` and the cell at `place` of the flattened grid."""
     image = torch.from_numpy(evidence.inputs[index]).permute(2, 0, 1)[None].float().requires_grad_(True)
     A = evidence.detector.description(image)
     (gradient,) = torch.autograd.grad(A.flatten()[place], image)
@@ -78,7 +78,7 @@ def effective(evidence: Evidence, index: int, place: int) -> NDArray[np.float32]
 
 
 def outline(gradient: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """(H, W): the fewest pixels that hold `MASS` of the gradient."""
+    """(H, W): the fewest pixels that hold `MASS` of a gradient (H, W), ≥ 0."""
     ordered = np.sort(gradient.ravel())[::-1]
     enough = int(np.searchsorted(np.cumsum(ordered, dtype=np.float64), MASS * float(ordered.sum(dtype=np.float64))))
     return np.asarray(gradient >= ordered[min(enough, len(ordered) - 1)], np.bool_)

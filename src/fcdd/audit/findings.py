@@ -107,7 +107,7 @@ class Audit:
         return {str(s): sum(finding.severity == s for finding in self.findings) for s in Severity}
 
     def reaches(self, limit: str) -> bool:
-        """Whether a finding is as severe as `limit` or more so."""
+        """Whether a finding is as severe as `limit` ("high", "medium" or "low") or more so."""
         ranks = list(Severity)
         return any(ranks.index(finding.severity) <= ranks.index(Severity(limit)) for finding in self.findings)
 
@@ -131,7 +131,7 @@ def ranked(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What `Audit.to_dict` wrote; DataError for anything else."""
+    """What `Audit.to_dict` wrote to the JSON file `path`; DataError for anything else."""
     try:
         values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         missing = {"model", "parts", "findings", "scores"} - set(values)

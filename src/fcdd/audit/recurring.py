@@ -23,7 +23,7 @@ MATTERS = 0.1  # share of the gap between good and anomalous scores from which a
 
 
 def answer(evidence: Evidence, quiet: bool) -> list[Finding]:
-    """One finding for each recurring cue, or one that there is none."""
+    """One finding for each recurring cue, or one that there is none or that there are too few images to say."""
     found = [_tried(evidence, recurrence, quiet) for recurrence in recurrences(evidence, quiet)]
     if found:
         return found
@@ -158,7 +158,7 @@ def _images(
 
 
 def framed(image: Pixels, box: tuple[slice, slice]) -> Pixels:
-    """The image with a bright line around `box`."""
+    """The image (H, W, 3) with a bright line of two pixels around `box`, its rows and columns."""
     result = image.copy()
     rows, columns = (slice(max(part.start - 2, 0), part.stop + 2) for part in box)
     frame = np.zeros(image.shape[:2], np.bool_)

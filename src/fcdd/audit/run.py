@@ -33,7 +33,14 @@ QUESTIONS: tuple[Callable[[Evidence, bool], list[Finding]], ...] = (
 
 
 def audit(model: Path, parts: Path, *, skip_bad: bool = False, quiet: bool = True) -> Audit:
-    """Ask a saved detector about the images in `parts`: any layout of labelled ones, or a folder of good ones."""
+    """Ask a saved detector what its scores rest on.
+
+    Args:
+        model: a .safetensors file; ModelError for an exported one.
+        parts: images in any layout with labels, or a folder of good ones; DataError for fewer than `FEWEST` good.
+        skip_bad: leave unreadable images out instead of stopping at the first.
+        quiet: show no progress.
+    """
     begun = time.monotonic()
     if model.suffix == ".onnx":
         raise ModelError(f"{model}: an exported model does not show its features; audit the .safetensors it came from")
@@ -47,7 +54,10 @@ def audit(model: Path, parts: Path, *, skip_bad: bool = False, quiet: bool = Tru
 
 
 def read_parts(parts: Path, skip_bad: bool = False) -> folders.Labelled:
-    """Labelled images as `fcdd evaluate` reads them; a folder without good/ counts as good images only."""
+    """Labelled images as `fcdd evaluate` reads them; a folder without good/ counts as good images only.
+
+    With `skip_bad`, unreadable images are left out.
+    """
     if (parts / "good").is_dir() or (parts / "test" / "good").is_dir():
         return folders.read_test(parts, skip_bad=skip_bad)
     found = folders.read_folder(parts, skip_bad=skip_bad).good if images.find(parts) else []

@@ -42,7 +42,7 @@ class Cluster:
 
 
 def answer(evidence: Evidence, quiet: bool) -> list[Finding]:
-    """One finding for the clusters together, flagged ones first."""
+    """One finding for the clusters together, flagged ones first, or that there are too few images to say."""
     if len(evidence.cells) < 3 * NEIGHBOURS:
         return [_too_few(f"{len(evidence.cells)} images are fewer than the {3 * NEIGHBOURS} that groups need.")]
     clusters = _described(evidence, spectral(_maps(evidence), MOST))
@@ -115,7 +115,7 @@ def _too_few(power: str, sentence: str = "", images: list[Illustration] | None =
 
 
 def is_suspicious(cluster: Cluster, total: int, clusters: int) -> bool:
-    """Small, focused, and of anomalous images beyond chance."""
+    """Whether a cluster, one of `clusters` over `total` images, is small, focused and anomalous beyond chance."""
     small = len(cluster.members) <= SMALL * total
     return small and cluster.focus <= FOCUSED and cluster.anomalous > 0.9 and cluster.chance < LEVEL / clusters
 

@@ -22,6 +22,12 @@ ABOVE = 2.0  # a zone holds too much of the score from so many times its share o
 MOSTLY = 0.5  # or from this share of the score, whichever is less
 NOTICED = 0.9  # share of the score that has to be noticed, else there are too few images to say
 KINDS = ("good", "anomalous")
+OFFER = (
+    "Look at the images that score there. If the part does not reach there, train again with --roi and the mask that "
+    "lies beside this page (its name ends in .roi.png): outside it, nothing is inspected any more. If the part does "
+    "reach there, give more good images."
+)
+NO_OFFER = "Look at the images that score there, and mark the part with --roi, or give more good images."
 
 
 def zones(evidence: Evidence) -> dict[str, NDArray[np.bool_]]:
@@ -80,17 +86,19 @@ class Held:
     smallest: float  # average share that would be flagged with probability `POWER`; may be above 1
 
     @property
-    def limit(self) -> float:
-        return min(ABOVE * self.area, MOSTLY)
-
-    @property
     def too_much(self) -> bool:
-        return self.images >= FEWEST and self.low > self.limit
+        """Whether the zone holds more than it should, beyond chance."""
+        return self.images >= FEWEST and self.low > limit_of(self.area)
 
     @property
     def told(self) -> bool:
         """Whether so many images allow a verdict."""
         return self.images >= FEWEST and (self.too_much or self.smallest <= NOTICED)
+
+
+def limit_of(area: float) -> float:
+    """The share of the score above which a zone of `area` (a share as well) holds too much."""
+    return min(ABOVE * area, MOSTLY)
 
 
 def held_by(evidence: Evidence) -> list[Held]:
@@ -103,7 +111,7 @@ def held_by(evidence: Evidence) -> list[Held]:
         share, area = share_of(evidence, zone), float(zone.sum() / inside)
         for kind, group in groups.items():
             low = mean_interval(share[group], error)[0]
-            smallest = min(ABOVE * area, MOSTLY) + detectable(share[group], error)
+            smallest = limit_of(area) + detectable(share[group], error)
             asked.append(Held(name, kind, len(group), area, float(share[group].mean()), low, smallest))
     return asked
 
@@ -113,7 +121,8 @@ def answer(evidence: Evidence) -> Finding:
     asked = held_by(evidence)
     figures = {f"{one.zone}_area": one.area for one in asked} | {f"{one.zone}_{one.kind}": one.share for one in asked}
     flagged = sorted((one for one in asked if one.too_much), key=lambda one: (one.kind, one.area - one.low))
-    severity, title, remedy = _verdict(asked, flagged)
+    region = region_without(evidence, {one.zone for one in flagged}) if flagged else None
+    severity, title, remedy = _verdict(asked, flagged, region is not None)
     return Finding(
         Question.HEAT,
         severity,
@@ -124,12 +133,12 @@ def answer(evidence: Evidence) -> Finding:
         effect=max((one.low - one.area for one in flagged), default=0.0),
         figures=figures,
         power=_power(asked),
-        region=region_without(evidence, {one.zone for one in flagged}) if flagged else None,
+        region=region,
     )
 
 
-def _verdict(asked: list[Held], flagged: list[Held]) -> tuple[Severity, str, str]:
-    """Severity, title and remedy; `flagged` has the worst first."""
+def _verdict(asked: list[Held], flagged: list[Held], offered: bool) -> tuple[Severity, str, str]:
+    """Severity, title and remedy; `flagged` has the worst first, `offered` says whether there is a mask for --roi."""
     if flagged:
         worst = flagged[0]
         serious = worst.kind == "anomalous" and worst.low - worst.area > 0.25
@@ -137,9 +146,7 @@ def _verdict(asked: list[Held], flagged: list[Held]) -> tuple[Severity, str, str
         return (
             Severity.MEDIUM if serious else Severity.LOW,
             f"{much} of the score of {worst.kind} images comes from the {worst.zone}",
-            "Look at the images that score there. If the part does not reach there, train again with --roi and the "
-            "mask that lies beside this page (its name ends in .roi.png): outside it, nothing is inspected any more. "
-            "If the part does reach there, give more good images.",
+            OFFER if offered else NO_OFFER,
         )
     if not asked:
         return Severity.NONE, "The region of interest has no margins to ask about", "Nothing to do."
