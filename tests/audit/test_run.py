@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -122,3 +124,8 @@ def test_before_mending_the_stamp_alone_tells_stamped_from_plain(stamped: Case) 
     clean = stamped.evidence.inputs[stamped.evidence.good]
     scores = detector.score_samples([*clean, *(stamp(image, CORNER)[0] for image in clean)])
     assert metrics.auroc(scores, np.repeat([0, 1], len(clean))) > 0.95
+
+
+def test_the_command_line_starts_without_the_libraries_of_the_audit() -> None:
+    code = "import sys, fcdd.cli; assert not {'scipy', 'sklearn', 'torch'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -67,7 +67,7 @@ def _of_region(evidence: Evidence, finding: Finding, index: int) -> Finding:
 
 
 def effective(evidence: Evidence, index: int, place: int) -> NDArray[np.float32]:
-    """|∂A(cell)/∂pixel| (H, W), ≥ 0, over all colours, of image `index` and the cell at `place` of the flattened grid."""
+    """|∂A(cell)/∂pixel| (H, W), ≥ 0, over all colours, of image `index` and cell `place` of the flattened grid."""
     image = torch.from_numpy(evidence.inputs[index]).permute(2, 0, 1)[None].float().requires_grad_(True)
     A = evidence.detector.description(image)
     (gradient,) = torch.autograd.grad(A.flatten()[place], image)
