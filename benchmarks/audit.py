@@ -1,7 +1,7 @@
 """The Clever Hans audit where the cue is known: `python benchmarks/audit.py --data … [--only horses bottle …]`.
 
 Marks are planted on a part of the labelled anomalies a detector is trained with; the audit is not told. Then the
-detector is mended by what the audit found, and the known mark is put into clean test pictures of both detectors.
+detector is mended by what the audit found, and the known mark is put into clean test images of both detectors.
 Further: sets without a cue, which must raise no high finding. Every step's files stay in --runs, so a stopped run goes
 on; docs/results/audit.md is written from them.
 """
@@ -32,10 +32,10 @@ SEEDS = 10
 
 
 def written(
-    picture: Pixels, lines: list[str], place: tuple[float, float], opacity: float, colour: tuple[int, int, int]
+    image: Pixels, lines: list[str], place: tuple[float, float], opacity: float, colour: tuple[int, int, int]
 ) -> Pixels:
-    """Text whose left top is at `place`, in fractions of the picture; its height is 3.5 % of the longer side."""
-    height, width = picture.shape[:2]
+    """Text whose left top is at `place`, in fractions of the image; its height is 3.5 % of the longer side."""
+    height, width = image.shape[:2]
     fine, size = 4, 0.035 * max(height, width)
     layer = Image.new("L", (width * fine, height * fine))
     font, draw = ImageFont.load_default(size * fine), ImageDraw.Draw(layer)
@@ -43,21 +43,21 @@ def written(
         top = place[1] * height + 1.25 * size * number
         draw.text((place[0] * width * fine, top * fine), line, 255, font)
     alpha = np.asarray(layer.resize((width, height), Image.Resampling.BOX), np.float32)[..., None] / 255 * opacity
-    return np.round(picture * (1 - alpha) + alpha * np.array(colour, np.float32)).astype(np.uint8)
+    return np.round(image * (1 - alpha) + alpha * np.array(colour, np.float32)).astype(np.uint8)
 
 
-def watermark(picture: Pixels) -> Pixels:
+def watermark(image: Pixels) -> Pixels:
     """In the manner of the mark on VOC's horses."""
-    return written(picture, ["C:  Horse Pictures", "   www.horsearchive.net"], (0.08, 0.86), 0.9, (255, 255, 255))
+    return written(image, ["C:  Horse Pictures", "   www.horsearchive.net"], (0.08, 0.86), 0.9, (255, 255, 255))
 
 
-def stamp(picture: Pixels) -> Pixels:
-    return written(picture, ["2021-03-14 09:26"], (0.03, 0.94), 1.0, (255, 210, 60))
+def stamp(image: Pixels) -> Pixels:
+    return written(image, ["2021-03-14 09:26"], (0.03, 0.94), 1.0, (255, 210, 60))
 
 
-def keep(picture: Pixels, path: Path) -> None:
+def keep(image: Pixels, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    images.save_png(picture, path)
+    images.save_png(image, path)
 
 
 def write_horses(data: Path, root: Path) -> None:
@@ -71,10 +71,10 @@ def write_horses(data: Path, root: Path) -> None:
         for stem, label in rows:
             if label == "0" or (part == "test" and stem in real):
                 continue
-            picture = images.load(place / "JPEGImages" / f"{stem}.jpg")
+            image = images.load(place / "JPEGImages" / f"{stem}.jpg")
             kind = "good" if label == "-1" else "defects"
             note = "-planted" if stem in chosen else "-real" if stem in real else ""
-            keep(watermark(picture) if stem in chosen else picture, root / part / kind / f"{stem}{note}.png")
+            keep(watermark(image) if stem in chosen else image, root / part / kind / f"{stem}{note}.png")
 
 
 def write_bottles(data: Path, root: Path) -> None:
@@ -87,10 +87,10 @@ def write_bottles(data: Path, root: Path) -> None:
     trained = random.permutation(len(defects))[: len(defects) // 2]
     stamped = set(trained[: round(len(trained) / 3)].tolist())
     for index, path in enumerate(defects):
-        picture, part = images.load(path), "train" if index in trained else "test"
+        image, part = images.load(path), "train" if index in trained else "test"
         note = "-planted" if index in stamped else ""
         target = root / part / "defects" / path.parent.name / f"{path.stem}{note}.png"
-        keep(stamp(picture) if index in stamped else picture, target)
+        keep(stamp(image) if index in stamped else image, target)
 
 
 def write_plates(_: Path, root: Path) -> None:
@@ -100,22 +100,22 @@ def write_plates(_: Path, root: Path) -> None:
         for index, plate in enumerate(plates.train if part == "train" else []):
             keep(plate.permute(1, 2, 0).numpy(), root / part / "good" / f"{index:02}.png")
         for index, (plate, kind) in enumerate(zip(plates.test, plates.kinds, strict=True)):
-            picture = plate.permute(1, 2, 0).numpy()
+            image = plate.permute(1, 2, 0).numpy()
             if kind == "good":
-                keep(picture, root / part / "good" / f"other-{index:02}.png")
-                keep(stamp(picture), root / "shown" / "good" / "stamped.png")
+                keep(image, root / part / "good" / f"other-{index:02}.png")
+                keep(stamp(image), root / "shown" / "good" / "stamped.png")
                 continue
             marked = part == "train" and index % 3 == 0
             target = root / part / "defects" / kind / f"{index:02}{'-planted' if marked else ''}.png"
-            keep(stamp(picture) if marked else picture, target)
+            keep(stamp(image) if marked else image, target)
 
 
 def mark_effect(model: Path, test: Path, mark: Callable[[Pixels], Pixels]) -> dict[str, float]:
-    """What the known mark does to the clean good test pictures, and the AUROC of all clean ones."""
+    """What the known mark does to the clean good test images, and the AUROC of all clean ones."""
     detector, parts = Detector.load(model), folders.read_test(test)
     scores, labels = detector.score_samples(parts.paths), np.array(parts.labels)
     good = [images.load(path) for path, label in zip(parts.paths, labels, strict=True) if label == 0]
-    marked = detector.score_samples(mark(picture) for picture in good)
+    marked = detector.score_samples(mark(image) for image in good)
     return {
         "shift": float((marked - scores[labels == 0]).mean()),
         "gap": float(np.median(scores[labels == 1]) - np.median(scores[labels == 0])),
@@ -134,7 +134,7 @@ def audited(model: Path, parts: Path, page: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Case:
-    """Pictures with a planted mark, and how a detector is trained on them."""
+    """Images with a planted mark, and how a detector is trained on them."""
 
     write: Callable[[Path, Path], None]
     mark: Callable[[Pixels], Pixels]
@@ -236,8 +236,8 @@ def write_table(told: dict[str, dict[str, Any]], path: Path) -> None:
         "# The Clever Hans audit where the cue is known",
         "",
         "Made by `python benchmarks/audit.py --data …`. *Shift*: what the planted mark itself, which neither audit nor",
-        "mending is told of, adds to the score of clean good test pictures. *Gap*: between the median scores of clean",
-        "good and anomalous test pictures, before mending. *AUROC*: on the clean test pictures.",
+        "mending is told of, adds to the score of clean good test images. *Gap*: between the median scores of clean",
+        "good and anomalous test images, before mending. *AUROC*: on the clean test images.",
         "",
         "| set | first finding | carriers, of those planted | gap | shift before → after | less by | "
         "AUROC before → after |",

@@ -1,4 +1,4 @@
-"""What a cue does before and after mending, as one picture with a column for each file.
+"""What a cue does before and after mending, as one image with a column for each file.
 
     python benchmarks/audit_pictures.py BEFORE AFTER OUT FILE…
 
@@ -40,7 +40,7 @@ def main() -> None:
                 rows[0].append(array)
             rows[number + 1].append(overlay(array, np.clip((result.heatmap - floor) / span, 0, 1)))
     headings = [f"{path.parent.name}/{path.stem}" for path in files]
-    contact_sheet(rows, headings, ["picture", "heat before", "heat after mending"], options.output, cell=150)
+    contact_sheet(rows, headings, ["image", "heat before", "heat after mending"], options.output, cell=150)
     Image.open(options.output).quantize(256, Image.Quantize.MAXCOVERAGE).save(options.output, optimize=True)
 
 

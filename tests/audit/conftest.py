@@ -52,6 +52,20 @@ def _write(path: Path, array: np.ndarray) -> None:
     save_png(np.ascontiguousarray(array), path)
 
 
+def only(evidence: Evidence, rows: np.ndarray) -> Evidence:
+    """The evidence of the images `rows` alone, in this order."""
+    return Evidence(
+        evidence.detector,
+        [evidence.paths[i] for i in rows],
+        [evidence.kinds[i] for i in rows],
+        evidence.anomalous[rows],
+        evidence.inputs[rows],
+        evidence.cells[rows],
+        evidence.looks[rows],
+        [evidence.sizes[i] for i in rows],
+    )
+
+
 def make_case(root: Path, cue: bool) -> Case:
     parts, model = write_parts(root / "parts", cue), root / "model.safetensors"
     Detector(SMALL).fit(parts / "good", parts / "defects").save(model)

@@ -14,9 +14,9 @@ from .conftest import Case
 @pytest.mark.parametrize("mark", MARKS)
 @pytest.mark.parametrize("place", [(0.0, 0.0), (1.0, 1.0), (0.5, 0.5)])
 def test_a_mark_changes_pixels_in_its_box_alone(mark: str, place: tuple[float, float]) -> None:
-    picture = np.full((120, 200, 3), 90, np.uint8)
-    marked, mask = MARKS[mark](picture, place)
-    changed = (marked != picture).any(2)
+    image = np.full((120, 200, 3), 90, np.uint8)
+    marked, mask = MARKS[mark](image, place)
+    changed = (marked != image).any(2)
     assert changed.any()
     assert not changed[~mask].any()
     assert mask.mean() < 0.25
@@ -43,3 +43,4 @@ def test_marks_move_the_score_and_the_heat_goes_there(stamped: Case) -> None:
     assert stamp.figures["shift_low"] > 0
     assert stamp.figures["heat_on_mark"] > 0.5
     assert all(finding.severity in (Severity.LOW, Severity.NONE) for finding in found)
+    assert all("With 10 good images" in finding.power for finding in found)

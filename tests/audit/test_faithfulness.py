@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fcdd.audit.faithfulness import _mixed, answer
+from fcdd.audit.faithfulness import _mixed, answer, verdict
 from fcdd.audit.findings import Severity
 
-from .conftest import Case
+from .conftest import Case, only
 
 
 def test_mixing_replaces_the_cells_and_leaves_the_rest(plain: Case) -> None:
@@ -26,3 +26,22 @@ def test_the_hottest_cells_carry_the_score(plain: Case) -> None:
     assert figures["insertion, hottest first"] > figures["insertion, at random"]
     assert finding.severity in (Severity.NONE, Severity.LOW)
     assert "Deletion" in finding.chart
+    assert "would be noticed" in finding.power
+
+
+def test_three_defects_are_too_few_to_doubt_the_heatmaps(plain: Case) -> None:
+    few = only(plain.evidence, np.concatenate([plain.evidence.good, plain.evidence.bad[:3]]))
+    (finding,) = answer(few, quiet=True)
+    assert finding.severity is Severity.UNKNOWN
+    assert "Do not read" not in finding.remedy
+    assert finding.power == "3 images are fewer than the 5 this question needs."
+
+
+def test_a_verdict_against_the_heat_takes_images_that_would_have_shown_an_advantage() -> None:
+    random = np.random.default_rng(0)
+    noise = random.normal(size=(8, 2))
+    assert verdict(1 + 0.1 * noise)[0] is Severity.NONE
+    assert verdict(np.array([1.0, 0.0]) + 0.05 * noise)[0] is Severity.LOW
+    assert verdict(0.05 * noise)[0] is Severity.MEDIUM
+    assert verdict(2 * noise)[0] is Severity.UNKNOWN
+    assert verdict(np.array([5.0, 0.0]) + noise)[0] is Severity.UNKNOWN

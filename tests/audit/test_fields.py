@@ -31,8 +31,8 @@ def test_pixels_outside_the_outline_hardly_move_the_cell(plain: Case) -> None:
     moved = []
     for where in (seen, ~seen):
         share = np.sqrt(seen.sum() / where.sum())  # as much change in all, over however many pixels
-        picture = np.clip(evidence.inputs[index] + share * noise * where[..., None], 0, 255).astype(np.uint8)
-        cells = evidence.detector.predict(picture).cells
+        image = np.clip(evidence.inputs[index] + share * noise * where[..., None], 0, 255).astype(np.uint8)
+        cells = evidence.detector.predict(image).cells
         moved.append(abs(float(cells.flat[place] - evidence.cells[index].flat[place])))
     assert moved[0] > 2 * moved[1]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 
-from fcdd.audit.findings import Audit, Finding, Picture, Question, Severity, ranked
+from fcdd.audit.findings import Audit, Finding, Illustration, Question, Severity, ranked
 from fcdd.audit.page import ASKED, page
 
 HOSTILE = '<script>alert("x")</script>'
 
 
 def make(severity: Severity, effect: float, question: Question = Question.RECURRING) -> Finding:
-    pictures = [Picture(f"caption {HOSTILE}", "data:image/png;base64,AAAA")]
-    return Finding(question, severity, f"title {effect}", HOSTILE, "do this", pictures, effect, {"x_y": 1.5}, [HOSTILE])
+    images = [Illustration(f"caption {HOSTILE}", "data:image/png;base64,AAAA")]
+    return Finding(question, severity, f"title {effect}", HOSTILE, "do this", images, effect, {"x_y": 1.5}, [HOSTILE])
 
 
 def test_all_findings_are_on_the_page_and_nothing_runs() -> None:
@@ -30,7 +30,7 @@ def test_all_findings_are_on_the_page_and_nothing_runs() -> None:
 
 def test_severities_and_their_limit() -> None:
     result = Audit("m", "p", {}, {}, ranked([make(Severity.MEDIUM, 0), make(Severity.NONE, 0)]), 0.0)
-    assert result.counts == {"high": 0, "medium": 1, "low": 0, "none": 1}
+    assert result.counts == {"high": 0, "medium": 1, "low": 0, "unknown": 0, "none": 1}
     assert not result.reaches("high")
     assert result.reaches("medium")
     assert result.reaches("low")

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fcdd import metrics
+from fcdd import images, metrics
 from fcdd.anomalies import cues
+from fcdd.audit import zones
 from fcdd.audit.cues import stamp
-from fcdd.audit.run import read_parts
+from fcdd.audit.findings import Audit
+from fcdd.audit.run import read_parts, region_beside, write
 from fcdd.detector.detector import Detector
 from fcdd.errors import DataError
 
@@ -28,7 +34,11 @@ def before(stamped: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert told["findings"][0]["severity"] == "high"
     assert told["findings"][0]["question"] == "recurring"
     assert told["counts"]["high"] == 1
-    assert "The same thing at the same place of 10 anomalous pictures" in page.read_text()
+    assert "The same thing at the same place of 10 anomalous images" in page.read_text()
+    for finding in told["findings"]:
+        assert finding["power"]
+        assert escape(finding["power"]) in page.read_text()
+    assert "<figcaption>a good image with it, under its heat</figcaption>" in page.read_text()
     return page.with_suffix(".json")
 
 
@@ -48,11 +58,42 @@ def test_outputs_that_exist_and_bad_input_are_refused(before: Path, stamped: Cas
     assert not (tmp_path / "a.html").exists()
 
 
-def test_a_folder_of_good_pictures_is_enough_to_ask(stamped: Case) -> None:
+def test_a_folder_of_good_images_is_enough_to_ask(stamped: Case) -> None:
     parts = read_parts(stamped.parts / "good")
     assert set(parts.labels) == {0}
     with pytest.raises(DataError, match="no such folder"):
         read_parts(stamped.parts / "nowhere")
+
+
+def test_three_defects_get_no_verdicts_that_take_more(plain: Case, tmp_path: Path) -> None:
+    for index in (*plain.evidence.good, *plain.evidence.bad[:3]):
+        path = plain.evidence.paths[index]
+        target = tmp_path / "parts" / ("defects" if plain.evidence.anomalous[index] else "good") / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    page = tmp_path / "audit.html"
+    code, out, err = fcdd("audit", plain.model, tmp_path / "parts", "-o", page, "--fail-on", "low", "--json")
+    told = json.loads(out)
+    unknown = {finding["question"] for finding in told["findings"] if finding["severity"] == "unknown"}
+    assert {"recurring", "metadata", "faithfulness"} <= unknown, err
+    assert all("oo few" in finding["title"] for finding in told["findings"] if finding["severity"] == "unknown")
+    assert told["counts"]["unknown"] >= 3
+    assert code == (1 if told["counts"]["low"] else 0)
+    assert "Do not read the heatmaps as reasons" not in page.read_text()
+    assert "Too few to say" in page.read_text()
+
+
+def test_an_offered_region_is_written_and_can_be_trained_with(plain: Case, tmp_path: Path) -> None:
+    cells = np.random.default_rng(0).random(plain.evidence.cells.shape, np.float32)
+    cells[:, [0, 0, -1, -1], [0, -1, 0, -1]] += 5
+    finding = zones.answer(replace(plain.evidence, cells=cells))
+    found = Audit("m", "p", {}, {}, [finding], 0.0)
+    write(found, tmp_path / "audit.html")
+    region = images.load_mask(region_beside(tmp_path / "audit.html"))
+    assert np.array_equal(region, finding.region)
+    detector = Detector(SMALL, roi=region).fit(plain.parts / "good")
+    assert not detector.inside[0, 0]
+    assert detector.inside[8, 8]
 
 
 def test_mending_takes_the_stamp_s_effect_and_leaves_detection(before: Path, stamped: Case, tmp_path: Path) -> None:
@@ -67,13 +108,13 @@ def test_mending_takes_the_stamp_s_effect_and_leaves_detection(before: Path, sta
     assert told["reduction"] > 0.8
     assert told["auroc_change"] > -0.05
     assert told["pictures"] == 42 + 10  # without the ten that carry the stamp
-    assert "score shift of good pictures" in (tmp_path / "compare.html").read_text()
-    # The stamp itself, not the patches the audit cut out, on pictures that neither training nor audit stamped.
+    assert "score shift of good images" in (tmp_path / "compare.html").read_text()
+    # The stamp itself, not the patches the audit cut out, on images that neither training nor audit stamped.
     clean = stamped.evidence.inputs[stamped.evidence.good]
     shifts = []
     for path in (stamped.model, mended):
         detector = Detector.load(path)
-        marked = [stamp(picture, CORNER)[0] for picture in clean]
+        marked = [stamp(image, CORNER)[0] for image in clean]
         shifts.append(float((detector.score_samples(marked) - detector.score_samples(clean)).mean()))
     assert shifts[1] < 0.2 * shifts[0]
 
@@ -81,5 +122,10 @@ def test_mending_takes_the_stamp_s_effect_and_leaves_detection(before: Path, sta
 def test_before_mending_the_stamp_alone_tells_stamped_from_plain(stamped: Case) -> None:
     detector = Detector.load(stamped.model)
     clean = stamped.evidence.inputs[stamped.evidence.good]
-    scores = detector.score_samples([*clean, *(stamp(picture, CORNER)[0] for picture in clean)])
+    scores = detector.score_samples([*clean, *(stamp(image, CORNER)[0] for image in clean)])
     assert metrics.auroc(scores, np.repeat([0, 1], len(clean))) > 0.95
+
+
+def test_the_command_line_starts_without_the_libraries_of_the_audit() -> None:
+    code = "import sys, fcdd.cli; assert not {'scipy', 'sklearn', 'torch'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fcdd.audit.findings import Question, Severity
-from fcdd.audit.strategies import Cluster, answer, is_suspicious, kmeans, spectral
+from fcdd.audit.strategies import Cluster, answer, fewest_members, is_suspicious, spectral
 
-from .conftest import Case
+from .conftest import Case, only
 
 
 def test_the_eigengap_finds_the_number_of_groups() -> None:
@@ -29,12 +29,6 @@ def test_groups_that_no_plane_parts_are_parted() -> None:
     assert len(np.unique(labels[:60])) == 1
 
 
-def test_kmeans_parts_what_is_apart() -> None:
-    points = np.array([[0.0], [0.1], [5.0], [5.1]])
-    labels = kmeans(points, 2)
-    assert labels[0] == labels[1] != labels[2] == labels[3]
-
-
 def test_only_small_focused_anomalous_clusters_are_suspicious() -> None:
     members = np.arange(10)
     assert is_suspicious(Cluster(members, 0.05, "stamp", 1.0, 1.0, 1e-6), 60, 3)
@@ -48,4 +42,19 @@ def test_stamped_plates_share_a_strategy(stamped: Case) -> None:
     assert finding.question is Question.STRATEGIES
     assert finding.severity is Severity.LOW
     assert "suspicious ones first" in finding.sentence
-    assert finding.pictures
+    assert finding.images
+    assert "anomalous images or more would be told from chance" in finding.power
+
+
+def test_the_fewest_members_are_the_fewest_that_are_suspicious() -> None:
+    assert fewest_members(3, 45, 3) == 2  # 3 pairs of 990
+    assert fewest_members(9, 45, 3) == 4
+    assert fewest_members(1, 45, 3) is None
+    assert fewest_members(30, 40, 8) is None  # so many of all are anomalous that a group of them is no wonder
+
+
+def test_few_images_are_too_few_to_say(plain: Case) -> None:
+    for rows in (plain.evidence.good, plain.evidence.good[:20]):
+        (finding,) = answer(only(plain.evidence, rows), quiet=True)
+        assert finding.severity is Severity.UNKNOWN
+        assert finding.power

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from fcdd.audit.findings import Audit, Finding, Severity
-from fcdd.audit.run import audit, write
+from fcdd.audit.run import audit, region_beside, write
 
-__all__ = ["Audit", "Finding", "Severity", "audit", "write"]
+__all__ = ["Audit", "Finding", "Severity", "audit", "region_beside", "write"]

@@ -22,7 +22,7 @@ from fcdd.reading import pixels, stream
 from fcdd.report.colours import colour, overlay
 from fcdd.report.content import thumbnail
 
-from .findings import Picture
+from .findings import Illustration
 
 BATCH = 4
 LIMIT = 400  # images: their features take up to half a gigabyte
@@ -52,15 +52,18 @@ class Evidence:
 
     @cached_property
     def scores(self) -> NDArray[np.float64]:
+        """(N,), ≥ 0: the mean of each image's hottest cells."""
         flat = self.cells.reshape(len(self.cells), -1)
         return np.asarray(np.take_along_axis(flat, self.hot, 1).mean(1, dtype=np.float64))
 
     @property
     def good(self) -> NDArray[np.intp]:
+        """Indices of the good images."""
         return np.flatnonzero(~self.anomalous)
 
     @property
     def bad(self) -> NDArray[np.intp]:
+        """Indices of the anomalous images."""
         return np.flatnonzero(self.anomalous)
 
     @property
@@ -74,34 +77,35 @@ class Evidence:
         return gap if gap > 0 else max(self.detector.calibration.limits.reject - middle, 1e-9)
 
     def some_good(self, count: int) -> NDArray[np.intp]:
-        """At most `count` good parts, evenly over all."""
+        """Indices of at most `count` good images, evenly over all."""
         return np.asarray(self.good[np.unique(np.linspace(0, len(self.good) - 1, count).astype(int))])
 
     def rejected(self, scores: Iterable[float]) -> int:
+        """How many of `scores` the detector's threshold rejects."""
         return sum(self.detector.calibration.verdict(float(score)) == Verdict.NG for score in scores)
 
-    def shown(self, picture: Pixels, cells: NDArray[np.float32] | None = None, side: int = 240) -> str:
-        """A data URI of the picture (H, W, 3), under the heat of `cells` where given."""
-        return thumbnail(picture if cells is None else overlay(picture, self._heat(cells)), side)
+    def shown(self, image: Pixels, cells: NDArray[np.float32] | None = None, side: int = 240) -> str:
+        """A data URI of the image (H, W, 3), `side` pixels long, under the heat of `cells` (h, w) where given."""
+        return thumbnail(image if cells is None else overlay(image, self._heat(cells)), side)
 
     def map(self, cells: NDArray[np.float32], side: int = 240) -> str:
-        """A data URI of the heat of `cells` alone."""
+        """A data URI of the heat of `cells` (h, w) alone, `side` pixels long."""
         return thumbnail(colour(self._heat(cells)), side)
 
-    def picture(self, index: int, caption: str = "") -> Picture:
-        """One part under its heat."""
+    def image(self, index: int, caption: str = "") -> Illustration:
+        """The image at `index` under its heat, with its kind and name where there is no caption."""
         name = caption or f"{self.kinds[index]}: {self.paths[index].name}"
-        return Picture(name, self.shown(self.inputs[index], self.cells[index]))
+        return Illustration(name, self.shown(self.inputs[index], self.cells[index]))
 
     def _heat(self, cells: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Heat (H, W) in [0, 1], on one scale for all pictures of the audit."""
+        """Heat (H, W) in [0, 1], on one scale for all images of the audit."""
         heatmap = self.detector.grid.heatmap(cells, self.detector.grid.shape)
         return np.asarray(np.clip((heatmap - self.detector.pixel_floor) / self._span, 0, 1), np.float32)
 
     @cached_property
     def _span(self) -> float:
-        """From usual heat to the brightest colour: as in reports (`fcdd.inspection.heat`), or up to the hottest place
-        of a typical anomalous picture where that is less, so that what the score rests on is always seen."""
+        """From usual heat to the brightest colour: as in reports (`fcdd.report.inspection`), or up to the hottest place
+        of a typical anomalous image where that is less, so that what the score rests on is always seen."""
         group = self.bad if len(self.bad) else self.good
         typical = float(np.median(self.cells[group].max((1, 2)))) - self.detector.pixel_floor
         usual = 2 * (self.detector.pixel_threshold - self.detector.pixel_floor)
@@ -139,7 +143,7 @@ def gather(detector: Detector, parts: Labelled, quiet: bool) -> Evidence:
 def _look(
     detector: Detector, batch: Sequence[Source]
 ) -> list[tuple[Pixels, NDArray[np.float32], NDArray[np.float16], tuple[int, int]]]:
-    arrays = [pixels(picture) for picture in batch]
+    arrays = [pixels(image) for image in batch]
     inputs = np.stack([images.resize(array, detector.grid.shape) for array in arrays])
     A, seen = detector.network.look(torch.from_numpy(inputs).permute(0, 3, 1, 2).float())
     cells = np.where(detector.inside, A[:, 0].numpy(), np.float32(0))
@@ -147,17 +151,18 @@ def _look(
     return [(inputs[i], cells[i], looks[i], arrays[i].shape[:2]) for i in range(len(arrays))]
 
 
-def cells_of(detector: Detector, pictures: Sequence[Pixels], title: str, quiet: bool) -> NDArray[np.float32]:
-    """Cells (M, h, w) of changed pictures, with a bar."""
+def cells_of(detector: Detector, changed: Sequence[Pixels], title: str, quiet: bool) -> NDArray[np.float32]:
+    """Cells (M, h, w) of M changed images (H, W, 3), with a progress bar called `title`."""
     found = []
-    with bar(title, len(pictures), quiet=quiet) as shown:
-        for _, result in detector.inspect(pictures):
+    with bar(title, len(changed), quiet=quiet) as shown:
+        for _, result in detector.inspect(changed):
             found.append(result.cells)
             shown.advance(1)
     return np.stack(found)
 
 
 def scores_of(detector: Detector, cells: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Scores (M,) of cells (M, h, w), as the detector makes them."""
     return np.array([detector.score(one) for one in cells])
 
 

@@ -1,8 +1,8 @@
 """Is the heat the reason for the score? Take the hottest cells away and the score should fall; put them into a good
-picture and it should rise: faster than with cells at random, and than with the hottest cells of a network of the same
+image and it should rise: faster than with cells at random, and than with the hottest cells of a network of the same
 shape that was never trained.
 
-Cells are replaced by what a good picture shows at the same place. (Their mean over good pictures, on a surface with a
+Cells are replaced by what a good image shows at the same place. (Their mean over good images, on a surface with a
 texture, is a flat grey that no good part shows.)
 """
 
@@ -11,25 +11,27 @@ from __future__ import annotations
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from fcdd.nn.network import untrained
 from fcdd.report import charts
 from fcdd.seeds import generator_of
 
-from .chance import LEVEL, mean_interval
+from .chance import FEWEST, LEVEL, ODDS, detectable, mean_interval
 from .evidence import Evidence, Pixels, cells_of, scores_of
-from .findings import Finding, Picture, Question, Severity
+from .findings import Finding, Illustration, Question, Severity
 
-PICTURES = 8
+IMAGES = 8
 STEPS = (0.01, 0.03, 0.07, 0.15, 0.3)  # shares of the cells that are replaced
+MATTERS = 0.25  # advantage that has to be noticed before its absence counts
 ORDERS = ("hottest first", "at random", "untrained network")
 Floats = NDArray[np.float64]
 
 
 def answer(evidence: Evidence, quiet: bool) -> list[Finding]:
-    """One finding, with both curves."""
+    """One finding, with the curves of deletion and of insertion over up to `IMAGES` images, anomalous ones if any."""
     group = evidence.bad if len(evidence.bad) else evidence.good
-    chosen = group[np.argsort(-evidence.scores[group], kind="stable")][:: max(1, len(group) // PICTURES)][:PICTURES]
+    chosen = group[np.argsort(-evidence.scores[group], kind="stable")][:: max(1, len(group) // IMAGES)][:IMAGES]
     median = evidence.good[np.argsort(evidence.scores[evidence.good])[len(evidence.good) // 2]]
     donor = evidence.inputs[median]
     orders = _orders(evidence, chosen)
@@ -43,14 +45,14 @@ def answer(evidence: Evidence, quiet: bool) -> list[Finding]:
     cells = cells_of(evidence.detector, changed, "taking cells away", quiet)
     scores = scores_of(evidence.detector, cells).reshape(len(chosen), 2, len(ORDERS), len(STEPS))
     own, good = evidence.scores[chosen], float(evidence.scores[median])
-    # 1 is the picture's own score, 0 that of the good picture.
+    # 1 is the image's own score, 0 that of the good image.
     span = np.where(np.abs(own - good) > 1e-9, own - good, 1e-9)
     curves = (scores - good) / span[:, None, None, None]
     return [_finding(evidence, chosen, curves, changed)]
 
 
 def _orders(evidence: Evidence, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
-    """(orders, pictures, cells): in which order the cells of each picture are replaced."""
+    """(orders, images, cells): in which order the cells of each image are replaced."""
     inside = np.flatnonzero(evidence.detector.inside.ravel())
     hottest = evidence.cells[chosen].reshape(len(chosen), -1)[:, inside]
     generator = generator_of(evidence.detector.seed, "audit", "random cells")
@@ -77,49 +79,76 @@ def _mixed(base: Pixels, top: Pixels, places: NDArray[np.intp], evidence: Eviden
     taken.ravel()[places] = 1
     weight = np.kron(taken, np.ones((grid.stride, grid.stride), np.float32))
     weight = np.pad(weight, [(0, n - m) for n, m in zip(grid.shape, weight.shape, strict=True)], "edge")
-    for axis in (0, 1):  # a mean over five pixels along each side
-        weight = np.mean([np.roll(np.pad(weight, 2, "edge"), s, axis)[2:-2, 2:-2] for s in range(-2, 3)], 0)
-    return np.round(base + weight[..., None] * (top.astype(np.float32) - base)).astype(np.uint8)
+    weight = ndimage.uniform_filter(weight, 5, mode="nearest")
+    return np.asarray(np.round(base + weight[..., None] * (top.astype(np.float32) - base)), np.uint8)
+
+
+def verdict(gains: Floats) -> tuple[Severity, str]:
+    """Severity and title from what the hottest cells gain over the controls.
+
+    Args:
+        gains: (images, 2), over cells at random and over an untrained network. 1 is as much as the whole way between
+            the score of an image and that of a good one, in one of the two curves.
+    """
+    unsure = [len(gains) < FEWEST or detectable(gains[:, k], LEVEL) > MATTERS for k in (0, 1)]
+    shown = [len(gains) >= FEWEST and mean_interval(gains[:, k], LEVEL)[0] > 0 for k in (0, 1)]
+    if all(shown):
+        return Severity.NONE, "The heat is the reason for the score"
+    if not shown[0]:
+        if unsure[0]:
+            return Severity.UNKNOWN, "Too few to say whether the heat is the reason for the score"
+        return Severity.MEDIUM, "The heat does not explain the score better than cells at random"
+    if unsure[1]:
+        return Severity.UNKNOWN, "Better than cells at random; too few to say whether better than an untrained network"
+    return Severity.LOW, "The heat explains the score hardly better than an untrained network's"
+
+
+def _power(gains: Floats) -> str:
+    if len(gains) < FEWEST:
+        return f"{len(gains)} images are fewer than the {FEWEST} this question needs."
+    smallest = [detectable(gains[:, k], LEVEL) for k in (0, 1)]
+    return (
+        f"With {len(gains)} images, an advantage of {smallest[0]:.2f} over cells at random and of {smallest[1]:.2f} "
+        f"over an untrained network would be noticed {ODDS}; 1 is the whole way from the score of a good image. "
+        f"Without an advantage, a verdict takes that {MATTERS} would be noticed."
+    )
+
+
+REMEDIES = {
+    Severity.NONE: "Nothing to do.",
+    Severity.UNKNOWN: "Give more anomalous images; until then take the heatmaps as hints.",
+    Severity.LOW: "Do not read the heatmaps as reasons; look at more images.",
+    Severity.MEDIUM: "Do not read the heatmaps as reasons; look at more images.",
+}
 
 
 def _finding(evidence: Evidence, chosen: NDArray[np.intp], curves: Floats, changed: list[Pixels]) -> Finding:
-    """`curves` (pictures, deletion or insertion, orders, steps), relative to the picture and to a good one."""
+    """`curves` (images, deletion or insertion, orders, steps), relative to the image and to a good one."""
     deleted, inserted = curves[:, 0].mean(-1), curves[:, 1].mean(-1)
     gains = (deleted[:, 1:] - deleted[:, :1]) + (inserted[:, :1] - inserted[:, 1:])  # over random, over untrained
-    lows = [mean_interval(gains[:, k], LEVEL)[0] for k in (0, 1)]
-    faithful, better = lows[0] > 0, lows[1] > 0
-    severity = Severity.NONE if faithful and better else Severity.LOW if faithful else Severity.MEDIUM
+    severity, title = verdict(gains)
     fall = 1 - curves[:, 0, :, 1].mean(0)
-    sentence = (
-        f"With the hottest {STEPS[1]:.0%} of the cells replaced by those of a good picture the score of "
-        f"{len(chosen)} pictures falls by {fall[0]:.0%} of its way to that of the good one; with as many cells at "
-        f"random by {fall[1]:.0%}, with the hottest of an untrained network by {fall[2]:.0%}."
-    )
-    titles = {
-        Severity.NONE: "The heat is the reason for the score",
-        Severity.LOW: "The heat explains the score hardly better than an untrained network's",
-        Severity.MEDIUM: "The heat does not explain the score better than cells at random",
-    }
     per = len(STEPS)
     return Finding(
         Question.FAITHFULNESS,
         severity,
-        titles[severity],
-        sentence,
-        "Nothing to do."
-        if severity is Severity.NONE
-        else "Do not read the heatmaps as reasons; look at more pictures.",
+        title,
+        f"With the hottest {STEPS[1]:.0%} of the cells replaced by those of a good image the score of "
+        f"{len(chosen)} images falls by {fall[0]:.0%} of its way to that of the good one; with as many cells at "
+        f"random by {fall[1]:.0%}, with the hottest of an untrained network by {fall[2]:.0%}.",
+        REMEDIES[severity],
         [
-            evidence.picture(int(chosen[0])),
-            Picture(f"its hottest {STEPS[2]:.0%} replaced", evidence.shown(changed[2])),
-            Picture(f"{STEPS[2]:.0%} at random replaced", evidence.shown(changed[per + 2])),
+            evidence.image(int(chosen[0])),
+            Illustration(f"its hottest {STEPS[2]:.0%} replaced", evidence.shown(changed[2])),
+            Illustration(f"{STEPS[2]:.0%} at random replaced", evidence.shown(changed[per + 2])),
         ],
-        effect=float(max(0.0, -lows[0])),
+        effect=float(max(0.0, -gains[:, 0].mean())),
         figures={
             **{f"deletion, {name}": float(deleted[:, k].mean()) for k, name in enumerate(ORDERS)},
             **{f"insertion, {name}": float(inserted[:, k].mean()) for k, name in enumerate(ORDERS)},
         },
         chart=_chart("Deletion", curves[:, 0].mean(0), 1.0) + _chart("Insertion", curves[:, 1].mean(0), 0.0),
+        power=_power(gains),
     )
 
 

@@ -7,10 +7,11 @@ import torch
 from numpy.typing import NDArray
 
 from .evidence import Evidence, Pixels
-from .findings import Finding, Picture, Question, Severity
+from .findings import Finding, Illustration, Question, Severity
 from .recurring import framed
 
 MASS = 0.8  # share of the gradient that the outline of the effective field holds
+EXAMPLE = "One cell of one image, exactly measured: an example to understand the heat by, not a test over images."
 OWN = 0.5  # of the gradient must lie within the flagged region, else its heat comes from around it
 
 
@@ -29,7 +30,8 @@ def answer(evidence: Evidence, flagged: list[Finding]) -> list[Finding]:
             "What the hottest cell sees",
             f"The hottest cell of all is on {evidence.paths[index].name}. {_sizes(evidence, gradient)}",
             "Trust where a region is, not its exact outline.",
-            _pictures(evidence, index, place, gradient),
+            _images(evidence, index, place, gradient),
+            power=EXAMPLE,
         )
     ]
 
@@ -55,27 +57,28 @@ def _of_region(evidence: Evidence, finding: Finding, index: int) -> Finding:
         if own >= OWN
         else "The heat at this place comes largely from around it: look at the neighbourhood as well.",
         [
-            Picture("the marked place", evidence.shown(framed(evidence.inputs[index], box))),
-            *_pictures(evidence, index, place, gradient),
+            Illustration("the marked place", evidence.shown(framed(evidence.inputs[index], box))),
+            *_images(evidence, index, place, gradient),
         ],
         effect=1 - own,
         figures={"within_the_place": own},
+        power=EXAMPLE,
     )
 
 
 def effective(evidence: Evidence, index: int, place: int) -> NDArray[np.float32]:
-    """|∂A(cell)/∂pixel| (H, W), summed over colours, for the cell at `place` of the flattened grid."""
-    picture = torch.from_numpy(evidence.inputs[index]).permute(2, 0, 1)[None].float().requires_grad_(True)
-    A = evidence.detector.network(picture)
-    (gradient,) = torch.autograd.grad(A.flatten()[place], picture)
-    # Levelling the light gives every pixel of the picture the same small part in every cell; it is no field.
+    """|∂A(cell)/∂pixel| (H, W), ≥ 0, over all colours, of image `index` and cell `place` of the flattened grid."""
+    image = torch.from_numpy(evidence.inputs[index]).permute(2, 0, 1)[None].float().requires_grad_(True)
+    A = evidence.detector.network(image)
+    (gradient,) = torch.autograd.grad(A.flatten()[place], image)
+    # Levelling the light gives every pixel of the image the same small part in every cell; it is no field.
     level = gradient[0].flatten(1).median(1).values[:, None, None]
     found: NDArray[np.float32] = (gradient[0] - level).abs().sum(0).numpy()
     return found
 
 
 def outline(gradient: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """(H, W): the fewest pixels that hold `MASS` of the gradient."""
+    """(H, W): the fewest pixels that hold `MASS` of a gradient (H, W), ≥ 0."""
     ordered = np.sort(gradient.ravel())[::-1]
     enough = int(np.searchsorted(np.cumsum(ordered, dtype=np.float64), MASS * float(ordered.sum(dtype=np.float64))))
     return np.asarray(gradient >= ordered[min(enough, len(ordered) - 1)], np.bool_)
@@ -85,13 +88,13 @@ def _sizes(evidence: Evidence, gradient: NDArray[np.float32]) -> str:
     widest = evidence.detector.network.reach
     side = float(np.sqrt(outline(gradient).sum()))
     return (
-        f"Its layers let it see {widest} × {widest} pixels of the resized picture; {MASS:.0%} of what it reacts to "
+        f"Its layers let it see {widest} × {widest} pixels of the resized image; {MASS:.0%} of what it reacts to "
         f"lies on as many pixels as a square of {side:.0f} has."
     )
 
 
-def _pictures(evidence: Evidence, index: int, place: int, gradient: NDArray[np.float32]) -> list[Picture]:
-    """The picture under its heat, and with all that the cell does not react to darkened."""
+def _images(evidence: Evidence, index: int, place: int, gradient: NDArray[np.float32]) -> list[Illustration]:
+    """The image under its heat, and with all that the cell does not react to darkened."""
     seen: Pixels = evidence.inputs[index].copy()
     dark = ~outline(gradient)
     seen[dark] = seen[dark] // 4
@@ -99,8 +102,8 @@ def _pictures(evidence: Evidence, index: int, place: int, gradient: NDArray[np.f
     row, column = (round(grid.start + grid.stride * n) for n in divmod(place, grid.cells[1]))
     cell = tuple(slice(max(n - grid.stride // 2, 0), n + grid.stride // 2) for n in (row, column))
     return [
-        evidence.picture(index),
-        Picture(
+        evidence.image(index),
+        Illustration(
             f"the cell (framed) and the pixels that hold {MASS:.0%} of its reaction",
             evidence.shown(framed(seen, (cell[0], cell[1]))),
         ),

@@ -1,4 +1,4 @@
-"""What an audit says: findings with a severity, a picture, a plain sentence and what to do about it."""
+"""What an audit says: findings with a severity, images, a plain sentence and what to do about it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fcdd.anomalies.cues import Cue
 from fcdd.errors import DataError
@@ -19,6 +22,7 @@ class Severity(StrEnum):
     HIGH = "high"  # shown to move the score, beyond chance, and not the part itself: mend it
     MEDIUM = "medium"  # beyond chance, but whether it matters is for a person to say
     LOW = "low"  # worth a look
+    UNKNOWN = "unknown"  # asked, but of too few images to say
     NONE = "none"  # asked, and in order
 
 
@@ -35,8 +39,8 @@ class Question(StrEnum):
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture as a data URI, and what it shows."""
+class Illustration:
+    """A image as a data URI, and what it shows."""
 
     caption: str
     source: str
@@ -44,22 +48,27 @@ class Picture:
 
 @dataclass(frozen=True)
 class Finding:
-    """One answer to one question. `effect` ranks findings of one severity; `figures` are the numbers behind it."""
+    """One answer to one question.
+
+    `effect` ranks findings of one severity, `figures` are the numbers behind it, `files` the images it is about.
+    """
 
     question: Question
     severity: Severity
     title: str
     sentence: str
     remedy: str
-    pictures: Sequence[Picture] = ()
+    images: Sequence[Illustration] = ()
     effect: float = 0.0
     figures: Mapping[str, float] = field(default_factory=dict)
     files: Sequence[str] = ()
     cue: Cue | None = None
     chart: str = ""  # HTML made by fcdd.report.charts
+    power: str = ""  # what could have been noticed in so many images
+    region: NDArray[np.bool_] | None = None  # (H, W): the region of interest offered as a remedy
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON, without the pictures."""
+        """For JSON, without the images."""
         return {
             "question": str(self.question),
             "severity": str(self.severity),
@@ -70,6 +79,8 @@ class Finding:
             "figures": dict(self.figures),
             "files": list(self.files),
             "cue": self.cue.to_dict() if self.cue else None,
+            "power": self.power,
+            "offers_roi": self.region is not None,
         }
 
 
@@ -85,15 +96,23 @@ class Audit:
     seconds: float
 
     @property
+    def region(self) -> NDArray[np.bool_] | None:
+        """The region of interest (H, W) that the findings offer: where all that offer one agree to look."""
+        offered = [finding.region for finding in self.findings if finding.region is not None]
+        return np.logical_and.reduce(offered) if offered else None
+
+    @property
     def counts(self) -> dict[str, int]:
+        """How many findings there are of each severity."""
         return {str(s): sum(finding.severity == s for finding in self.findings) for s in Severity}
 
     def reaches(self, limit: str) -> bool:
-        """Whether a finding is as severe as `limit` or more so."""
+        """Whether a finding is as severe as `limit` ("high", "medium" or "low") or more so."""
         ranks = list(Severity)
         return any(ranks.index(finding.severity) <= ranks.index(Severity(limit)) for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
+        """For JSON, without the images; `read` reads it."""
         return {
             "model": self.model,
             "parts": self.parts,
@@ -112,7 +131,7 @@ def ranked(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What `Audit.to_dict` wrote; DataError for anything else."""
+    """What `Audit.to_dict` wrote to the JSON file `path`; DataError for anything else."""
     try:
         values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         missing = {"model", "parts", "findings", "scores"} - set(values)

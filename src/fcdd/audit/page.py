@@ -10,11 +10,18 @@ from string import Template
 
 from .findings import Audit, Finding, Question, Severity
 
-LABELS = {Severity.HIGH: "High", Severity.MEDIUM: "Medium", Severity.LOW: "Low", Severity.NONE: "In order"}
+LABELS = {
+    Severity.HIGH: "High",
+    Severity.MEDIUM: "Medium",
+    Severity.LOW: "Low",
+    Severity.UNKNOWN: "Too few to say",
+    Severity.NONE: "In order",
+}
 VERDICTS = {
     Severity.HIGH: "The score rests on something that is not the part",
     Severity.MEDIUM: "Nothing certain, but something to look into",
     Severity.LOW: "Nothing serious",
+    Severity.UNKNOWN: "Nothing found, but for some questions there are too few images",
     Severity.NONE: "Nothing found",
 }
 ASKED = {
@@ -105,9 +112,9 @@ def _section(question: Question, findings: Sequence[Finding]) -> str:
 
 def _finding(number: int, finding: Finding) -> str:
     shots = "".join(
-        f'<figure><img src="{escape(picture.source)}" alt="{escape(picture.caption)}">'
-        f"<figcaption>{escape(picture.caption)}</figcaption></figure>"
-        for picture in finding.pictures
+        f'<figure><img src="{escape(image.source)}" alt="{escape(image.caption)}">'
+        f"<figcaption>{escape(image.caption)}</figcaption></figure>"
+        for image in finding.images
     )
     files = "".join(f"<li>{escape(file)}</li>" for file in finding.files)
     more = _figures(finding.figures) + (f'<ul class="files">{files}</ul>' if files else "")
@@ -115,6 +122,7 @@ def _finding(number: int, finding: Finding) -> str:
         f'<article class="panel finding {finding.severity}" id="finding-{number}">'
         f'<h3><span class="tag">{LABELS[finding.severity]}</span>{escape(finding.title)}</h3>'
         f"<p>{escape(finding.sentence)}</p>"
+        + (f'<p class="asked">{escape(finding.power)}</p>' if finding.power else "")
         + (f'<div class="shots">{shots}</div>' if shots else "")
         + (f'<div class="charts">{finding.chart}</div>' if finding.chart else "")
         + f'<p class="todo"><b>What to do:</b> {escape(finding.remedy)}</p>'

@@ -12,40 +12,58 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
+from scipy.sparse import csgraph
+from sklearn.cluster import KMeans
+from sklearn.neighbors import kneighbors_graph
+from sklearn.preprocessing import normalize
 
 from .chance import LEVEL, hypergeometric_tail
 from .evidence import Evidence
-from .findings import Finding, Picture, Question, Severity
+from .findings import Finding, Illustration, Question, Severity
 
 SIDE = 12  # cells of the downsized maps along the longer side
 NEIGHBOURS = 8
 MOST = 8  # clusters
-ROUNDS = 20  # of k-means
-SMALL, FOCUSED = 0.4, 0.5  # share of the pictures; share of the picture that holds the heat
+SMALL, FOCUSED = 0.4, 0.5  # share of the images; share of the image that holds the heat
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Pictures that score in the same way. `focus` is the share of the cells that hold the heat, e^entropy / cells."""
+    """Images that score in the same way. `focus` is the share of the cells that hold the heat, e^entropy / cells."""
 
     members: NDArray[np.intp]
     focus: float
     kind: str  # the most frequent one
     purity: float  # its share
-    anomalous: float  # share of anomalous pictures
+    anomalous: float  # share of anomalous images
     chance: float  # of so many anomalous ones, were labels dealt blindly
 
 
 def answer(evidence: Evidence, quiet: bool) -> list[Finding]:
-    """One finding for the clusters together, flagged ones first."""
+    """One finding for the clusters together, flagged ones first, or that there are too few images to say."""
     if len(evidence.cells) < 3 * NEIGHBOURS:
-        return []
+        return [_too_few(f"{len(evidence.cells)} images are fewer than the {3 * NEIGHBOURS} that groups need.")]
     clusters = _described(evidence, spectral(_maps(evidence), MOST))
     flagged = [c for c in clusters if is_suspicious(c, len(evidence.cells), len(clusters))]
     ordered = flagged + [c for c in clusters if not any(c is f for f in flagged)]
-    shown = [picture for cluster in ordered for picture in _pictures(evidence, cluster)]
-    listed = "; ".join(_sentence(evidence, c) for c in ordered)
+    shown = [image for cluster in ordered for image in _images(evidence, cluster)]
+    listed = "; ".join(_sentence(c) for c in ordered)
+    needed = fewest_members(len(evidence.bad), len(evidence.cells), len(clusters))
+    if needed is None:
+        return [
+            _too_few(
+                f"With {len(evidence.bad)} anomalous of {len(evidence.cells)} images in {len(clusters)} groups, no "
+                f"small group of anomalous ones could be told from chance (false alarms in {LEVEL:.0%} of audits).",
+                f"The maps fall into {len(clusters)} groups: {listed}.",
+                shown,
+            )
+        ]
+    power = (
+        f"With {len(evidence.bad)} anomalous of {len(evidence.cells)} images, a group of {needed} anomalous images or "
+        f"more would be told from chance (false alarms in {LEVEL:.0%} of audits)."
+    )
     if flagged:
         return [
             Finding(
@@ -57,6 +75,7 @@ def answer(evidence: Evidence, quiet: bool) -> list[Finding]:
                 shown,
                 effect=max(1 - c.focus for c in flagged),
                 figures={f"size_{i}": len(c.members) for i, c in enumerate(ordered)},
+                power=power,
             )
         ]
     return [
@@ -67,45 +86,56 @@ def answer(evidence: Evidence, quiet: bool) -> list[Finding]:
             f"The maps fall into {len(clusters)} groups: {listed}.",
             "Nothing to do.",
             shown,
+            power=power,
         )
     ]
 
 
-def is_suspicious(cluster: Cluster, pictures: int, clusters: int) -> bool:
-    """Small, focused, and of anomalous pictures beyond chance."""
-    small = len(cluster.members) <= SMALL * pictures
+def fewest_members(anomalous: int, total: int, clusters: int) -> int | None:
+    """The smallest group of anomalous images alone that chance does not explain; None where there can be none.
+
+    Args:
+        anomalous, total: how many images are anomalous, and how many there are.
+        clusters: number of groups that are asked.
+    """
+    possible = range(1, min(anomalous, int(SMALL * total)) + 1)
+    return next((n for n in possible if hypergeometric_tail(n, n, anomalous, total) < LEVEL / clusters), None)
+
+
+def _too_few(power: str, sentence: str = "", images: list[Illustration] | None = None) -> Finding:
+    return Finding(
+        Question.STRATEGIES,
+        Severity.UNKNOWN,
+        "Too few to say whether a strategy is suspicious",
+        sentence or "The maps were not put into groups.",
+        "Give more images, anomalous ones above all.",
+        images or [],
+        power=power,
+    )
+
+
+def is_suspicious(cluster: Cluster, total: int, clusters: int) -> bool:
+    """Whether a cluster, one of `clusters` over `total` images, is small, focused and anomalous beyond chance."""
+    small = len(cluster.members) <= SMALL * total
     return small and cluster.focus <= FOCUSED and cluster.anomalous > 0.9 and cluster.chance < LEVEL / clusters
 
 
 def spectral(points: Floats, most: int) -> NDArray[np.intp]:
-    """Labels (N,) of points (N, D), numbered from 0; from 2 to `most` clusters, as many as the eigengap says."""
-    squared = (points**2).sum(1)[:, None] + (points**2).sum(1) - 2 * points @ points.T
-    count = len(points)
-    order = np.argsort(squared, 1)[:, 1 : min(NEIGHBOURS, count - 1) + 1]
-    graph = np.zeros((count, count))
-    graph[np.repeat(np.arange(count), order.shape[1]), order.ravel()] = 1
-    graph = np.maximum(graph, graph.T)
-    root = 1 / np.sqrt(graph.sum(1))
-    values, vectors = np.linalg.eigh(np.eye(count) - root[:, None] * graph * root)
+    """Spectral clustering with as many clusters as the eigengap says.
+
+    Args:
+        points: (N, D), N ≥ 3.
+        most: the largest number of clusters, at least 2.
+
+    Returns:
+        Labels (N,), numbered from 0.
+    """
+    nearest = kneighbors_graph(points, min(NEIGHBOURS, len(points) - 1)).toarray()
+    graph = np.maximum(nearest, nearest.T)
+    values, vectors = linalg.eigh(csgraph.laplacian(graph, normed=True))
     clusters = 2 + int(np.argmax(np.diff(values[1 : most + 1])))
-    rows = vectors[:, :clusters]
-    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    return kmeans(rows, clusters)
-
-
-def kmeans(points: Floats, clusters: int) -> NDArray[np.intp]:
-    """Lloyd's algorithm from centres that are each the farthest from those before."""
-    chosen = [int(np.argmax((points**2).sum(1)))]
-    for _ in range(clusters - 1):
-        distances = ((points[:, None] - points[chosen]) ** 2).sum(2).min(1)
-        chosen.append(int(distances.argmax()))
-    centres = points[chosen]
-    for _ in range(ROUNDS):
-        labels = ((points[:, None] - centres) ** 2).sum(2).argmin(1)
-        centres = np.stack(
-            [points[labels == k].mean(0) if (labels == k).any() else centres[k] for k in range(clusters)]
-        )
-    return np.asarray(labels)
+    rows = normalize(vectors[:, :clusters])
+    return np.asarray(KMeans(clusters, n_init=10, random_state=0).fit_predict(rows), np.intp)
 
 
 def _maps(evidence: Evidence) -> Floats:
@@ -141,16 +171,16 @@ def _described(evidence: Evidence, labels: NDArray[np.intp]) -> list[Cluster]:
     return sorted(found, key=lambda cluster: cluster.focus)
 
 
-def _sentence(evidence: Evidence, cluster: Cluster) -> str:
+def _sentence(cluster: Cluster) -> str:
     return (
-        f"{len(cluster.members)} pictures, {cluster.purity:.0%} of them {cluster.kind}, "
-        f"heat on {cluster.focus:.0%} of the picture"
+        f"{len(cluster.members)} images, {cluster.purity:.0%} of them {cluster.kind}, "
+        f"heat on {cluster.focus:.0%} of the image"
     )
 
 
-def _pictures(evidence: Evidence, cluster: Cluster) -> list[Picture]:
+def _images(evidence: Evidence, cluster: Cluster) -> list[Illustration]:
     """The mean map of a cluster and its highest-scoring example."""
     best = int(cluster.members[np.argmax(evidence.scores[cluster.members])])
     name = f"{len(cluster.members)} × {cluster.kind} {cluster.purity:.0%}"
-    mean = Picture(f"mean heat: {name}", evidence.map(evidence.cells[cluster.members].mean(0)))
-    return [mean, evidence.picture(best, f"example of the {len(cluster.members)}: {evidence.paths[best].name}")]
+    mean = Illustration(f"mean heat: {name}", evidence.map(evidence.cells[cluster.members].mean(0)))
+    return [mean, evidence.image(best, f"example of the {len(cluster.members)}: {evidence.paths[best].name}")]

@@ -33,7 +33,7 @@ def audit(
     with reported():
         if fail_on not in (None, "high", "medium", "low"):
             raise FcddError(f"--fail-on {fail_on}: must be high, medium or low")
-        outputs = [output] if compare else [output, output.with_suffix(".json")]
+        outputs = [output] if compare else [output, output.with_suffix(".json"), output.with_suffix(".roi.png")]
         refuse_existing(outputs, overwrite)
         set_threads(threads)
         if compare:
@@ -52,13 +52,15 @@ def _audit(model: Path, parts: Path, output: Path, skip_bad: bool, json_: bool) 
     told = found.to_dict()
     for finding in told["findings"]:
         finding["cue"] = None if finding["cue"] is None else {**finding["cue"], "patches": []}  # they fill screens
+    roi = None if found.region is None else str(auditing.region_beside(output))
     tell(
-        {**told, "report": str(output), "json": str(findings)},
+        {**told, "report": str(output), "json": str(findings), "roi": roi},
         json_,
         *(f"{finding.severity:7} {finding.title}" for finding in found.findings),
         f"{sum(found.images.values())} images in {found.seconds:.0f} s",
         f"page      {output}",
         f"findings  {findings}",
+        *([f"region    {roi} (for --roi, see the page)"] if roi else []),
     )
     return found
 
