@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from fcdd.check.diagnosis import FEW, FEWEST, Finding, grouped, many, promise
+from fcdd.check.diagnosis import FEW, Finding, grouped, many, promise
 from fcdd.check.folders import Folders
 from fcdd.check.looks import Look, names
 from fcdd.errors import ImageError
+from fcdd.folders import FEWEST
 
 TINY = 64  # pixels of the shorter side
 POOR_JPEG = 40  # libjpeg's quality, below which blocks are visible
@@ -63,7 +64,7 @@ def sizes(looks: Sequence[Look]) -> Iterator[Finding]:
     distorted = [look for look, odd in zip(looks, off, strict=True) if odd]
     if distorted:
         message = f"{len(distorted)} of {len(looks)} images have another aspect ratio, width / height, than the others."
-        advice = "Crop them alike: images are brought to one square size, which would distort these differently."
+        advice = "Crop them alike: all are resized to the usual aspect ratio of the good images, which distorts these."
         yield Finding("warning", "odd-aspect", names(distorted), message, advice)
     usual = Counter(look.size for look in looks).most_common(1)[0][0]
     scaled = [look for look, odd in zip(looks, off, strict=True) if look.size != usual and not odd]

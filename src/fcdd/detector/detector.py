@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import platform
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -150,7 +149,7 @@ class Detector(Judge):
     def held_out(self, count: int) -> list[int]:
         """Which of `count` good pictures `fit` keeps from training for calibration."""
         order = torch.randperm(count, generator=generator_of(self.seed, "holdout"))
-        return sorted(order[: math.ceil(self.settings.holdout * count)].tolist())
+        return sorted(order[: self.settings.held(count)].tolist())
 
     def _shape(self, pictures: Sequence[Picture]) -> tuple[int, int]:
         """The input's height and width: the good images' median aspect, within the settings' sides, in whole cells."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,10 @@ class Settings:
     sigma: float = 8.0  # of the Gaussian that shows a cell, in pixels of the input
     max_false_rejects: float | None = None  # None: 1 %, or the least that the calibration images support
     review: float | None = None  # None: 5 %, or twice as many as are rejected
+
+    def held(self, count: int) -> int:
+        """How many of `count` good images are kept from training for calibration: `holdout` of them, rounded up."""
+        return math.ceil(self.holdout * count)
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Settings:
