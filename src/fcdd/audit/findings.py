@@ -9,6 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from fcdd.anomalies.cues import Cue
 from fcdd.errors import DataError
 
@@ -56,7 +58,7 @@ class Finding:
     figures: Mapping[str, float] = field(default_factory=dict)
     files: Sequence[str] = ()
     cue: Cue | None = None
-    chart: str = ""  # HTML made by fcdd.report.charts
+    chart: Markup | str = ""  # made by fcdd.report.charts; plain text would be escaped
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON, without the pictures."""
