@@ -67,7 +67,7 @@ def test_mending_takes_the_stamp_s_effect_and_leaves_detection(before: Path, sta
     assert told["reduction"] > 0.8
     assert told["auroc_change"] > -0.05
     assert told["pictures"] == 42 + 10  # without the ten that carry the stamp
-    assert "score shift of good pictures" in (tmp_path / "compare.html").read_text()
+    assert "score shift of good images" in (tmp_path / "compare.html").read_text()
     # The stamp itself, not the patches the audit cut out, on pictures that neither training nor audit stamped.
     clean = stamped.evidence.inputs[stamped.evidence.good]
     shifts = []

@@ -21,26 +21,28 @@ from .findings import read
 from .page import STYLE
 from .run import read_parts
 
-PAIRS = 40  # good pictures the cues are put into
+PAIRS = 40  # good images the cues are put into
 
 
 @dataclass(frozen=True)
 class Side:
-    """One detector: what the cues do to good pictures, and how it does without them."""
+    """One detector: what the cues do to good images, and how it does without them."""
 
     model: str
-    shift: float  # of the score of good pictures, over all cues
-    rejected: float  # share of good pictures rejected with a cue in them
+    shift: float  # of the score of good images, over all cues
+    rejected: float  # share of good images rejected with a cue in them
     rejected_clean: float  # … and as they are
-    auroc: float  # on the clean pictures
+    auroc: float  # on the clean images
 
 
 @dataclass(frozen=True)
 class Comparison:
+    """Two detectors on the same images: before and after mending."""
+
     before: Side
     after: Side
     pictures: int  # clean ones
-    changed: dict[str, int]  # "NG → OK" → how many clean pictures
+    changed: dict[str, int]  # "NG → OK" → how many clean images
 
     @property
     def reduction(self) -> float:
@@ -48,13 +50,14 @@ class Comparison:
         return 1 - abs(self.after.shift / self.before.shift) if self.before.shift else 0.0
 
     def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
         return {**asdict(self), "reduction": self.reduction, "auroc_change": self.after.auroc - self.before.auroc}
 
 
 def compare(before: Path, after: Path, clean: Path | None, skip_bad: bool = False) -> Comparison:
     """Two audits' JSON files: the cues of both, tried on both models.
 
-    Detection and verdicts are those on `clean`, labelled pictures without cues; where it is not given, on the parts of
+    Detection and verdicts are those on `clean`, labelled images without cues; where it is not given, on the parts of
     the second audit without those that carry a cue.
     """
     first, second = read(before), read(after)
@@ -75,13 +78,13 @@ def compare(before: Path, after: Path, clean: Path | None, skip_bad: bool = Fals
 
 
 def _side(model: str, parts: Labelled, cues: list[Cue]) -> tuple[Side, list[str]]:
-    """The figures of a detector, and its verdicts on the clean pictures."""
+    """The figures of a detector, and its verdicts on the clean images."""
     detector = Detector.load(Path(model))
     scores = detector.score_samples(parts.paths)
     labels = np.array(parts.labels)
     good = np.flatnonzero(labels == 0)[:PAIRS]
     inputs = [images.resize(pixels(parts.paths[i]), detector.grid.shape) for i in good]
-    marked = detector.score_samples(cue.paste(picture, n) for cue in cues for n, picture in enumerate(inputs))
+    marked = detector.score_samples(cue.paste(image, n) for cue in cues for n, image in enumerate(inputs))
     shift = marked.reshape(len(cues), -1) - scores[good]
     side = Side(
         model,
@@ -105,17 +108,17 @@ def lines(told: Comparison) -> list[str]:
         f"{'':42} {'before':>10} {'after':>10}",
         *rows,
         f"the cue moves the score by {told.reduction:.0%} less",
-        f"verdicts changed on {told.pictures} clean pictures: {changes}",
+        f"verdicts changed on {told.pictures} clean images: {changes}",
     ]
 
 
 def _rows(told: Comparison) -> list[tuple[str, str, str]]:
     one, other = told.before, told.after
     return [
-        ("score shift of good pictures by the cue", f"{one.shift:.3g}", f"{other.shift:.3g}"),
-        ("good pictures rejected with the cue", f"{one.rejected:.0%}", f"{other.rejected:.0%}"),
-        ("good pictures rejected without", f"{one.rejected_clean:.0%}", f"{other.rejected_clean:.0%}"),
-        ("AUROC on clean pictures", f"{one.auroc:.4f}", f"{other.auroc:.4f}"),
+        ("score shift of good images by the cue", f"{one.shift:.3g}", f"{other.shift:.3g}"),
+        ("good images rejected with the cue", f"{one.rejected:.0%}", f"{other.rejected:.0%}"),
+        ("good images rejected without", f"{one.rejected_clean:.0%}", f"{other.rejected_clean:.0%}"),
+        ("AUROC on clean images", f"{one.auroc:.4f}", f"{other.auroc:.4f}"),
     ]
 
 

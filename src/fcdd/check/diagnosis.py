@@ -45,6 +45,7 @@ class Diagnosis:
         return not any(finding.severity == "error" for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
         return {"ok": self.ok, **asdict(self)}
 
     def text(self) -> str:
@@ -94,6 +95,7 @@ def promise(good: int) -> str:
 
 
 def many(count: int, thing: str) -> str:
+    """A count with its noun in the singular or the plural."""
     return f"{count} {thing}" + ("" if count == 1 else "s")
 
 

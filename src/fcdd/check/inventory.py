@@ -24,6 +24,7 @@ _UNREAD_SUFFIXES = frozenset(
 
 
 def few(good: int) -> Iterator[Finding]:
+    """Whether `good` usable good images are too few to train, or too few to promise much."""
     if good < FEWEST:
         message = f"{many(good, 'usable good image')}: at least {FEWEST} are needed to train."
         yield Finding("error", "too-few-good", (), message, "Add good images, in all their normal variety.")
@@ -33,12 +34,14 @@ def few(good: int) -> Iterator[Finding]:
 
 
 def unreadable(folders: Folders, errors: Sequence[ImageError]) -> Iterator[Finding]:
+    """Files that cannot be decoded, one finding for each reason."""
     for (reason, remedy), alike in grouped(errors, lambda error: (error.reason, error.remedy)).items():
         files = tuple(folders.name(Path(error.source)) for error in alike)
         yield Finding("error", "unreadable", files, f"Cannot be used: {reason}.", remedy)
 
 
 def ignored(folders: Folders) -> Iterator[Finding]:
+    """Files of image and video formats that are not read."""
     found = {file for place in folders.places for file in place.rglob("*") if file.suffix.lower() in _UNREAD_SUFFIXES}
     if found:
         files = tuple(sorted({folders.name(file) for file in found}))
@@ -47,6 +50,7 @@ def ignored(folders: Folders) -> Iterator[Finding]:
 
 
 def gray_and_colour(looks: Sequence[Look]) -> Iterator[Finding]:
+    """Gray images among coloured ones or the other way round; the fewer are named."""
     gray, colour = ([look for look in looks if look.gray == kind] for kind in (True, False))
     if gray and colour:
         fewer, kind = (gray, "gray") if len(gray) <= len(colour) else (colour, "coloured")

@@ -24,7 +24,7 @@ _TRAITS = (
     ("blurred", "sharper"),
     ("greener", "redder"),
     ("yellower", "bluer"),
-    ("", "another picture"),
+    ("", "something else in view"),
 )
 _FLOORS = np.array([1.0, 1.0, 0.05, 1.0, 1.0, 0.05], dtype=np.float32)
 
