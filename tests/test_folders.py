@@ -8,7 +8,7 @@ from PIL import Image
 
 from fcdd import images
 from fcdd.errors import DataError
-from fcdd.folders import read_folder, read_test
+from fcdd.folders import layout, read_folder, read_test
 
 
 def write(root: Path, *names: str, shape: tuple[int, int] = (6, 9)) -> None:
@@ -119,6 +119,15 @@ def test_layouts_of_test_folders(tmp_path: Path, good: str, defects: str, masks:
     assert labels == [0, 1, 1]
     assert read_kinds == kinds
     assert relative(tmp_path, mask_paths) == [None, f"{masks}/1_mask.png", None]
+
+
+def test_what_is_evaluated_is_what_is_checked(tmp_path: Path) -> None:
+    files = ("good/1.png", "test/x.png", "defects/dent/2.png", "ground_truth/dent/2_mask.png")
+    write(tmp_path, *files)
+    place = layout(tmp_path)
+    assert (place.train, place.good, place.defects) == (tmp_path / "good",) * 2 + ((tmp_path / "defects",),)
+    assert relative(tmp_path, read_test(tmp_path).mask_paths) == [None, "ground_truth/dent/2_mask.png"]
+    assert layout(tmp_path / "defects" / "dent").defects == ()  # a flat folder: all images in it are good
 
 
 def test_other_layouts_are_explained(tmp_path: Path) -> None:

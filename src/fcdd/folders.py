@@ -1,9 +1,13 @@
-"""A user's own folders: good parts, perhaps defects, perhaps masks; checked as a whole before anything starts."""
+"""A user's own folders: good parts, perhaps defects, perhaps masks; checked as a whole before anything starts.
+
+Which folder names and which mask names are in use is known here alone.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
@@ -12,11 +16,22 @@ from fcdd import images
 from fcdd.errors import DataError, ImageError
 from fcdd.reading import problems
 
-FEWEST = 10
+FEWEST = 10  # good images that a training needs
+MASKS = ("masks", "ground_truth")  # folders of masks
 _LAYOUTS = (
     "Expected good/ and defects/ (and, if there are masks, masks/), or MVTec's test/good/, test/<type>/ and "
     "ground_truth/<type>/, or a folder with good/ and one folder for each type of defect."
 )
+
+
+class Layout(NamedTuple):
+    """Which folder below a data set's folder holds what, told by the folders' names alone."""
+
+    train: Path  # good images to train on; the data set's folder itself where it has no such folder
+    good: Path | None  # good images beside the defects, to test on; the same as `train` where there is no train/
+    defects: tuple[Path, ...]  # one folder, or one for each type of defect
+    base: Path  # a mask has the same subfolder below `masks` as its image below `base`
+    masks: Path | None
 
 
 class Item(NamedTuple):
@@ -82,10 +97,13 @@ def read_test(root: Path, *, skip_bad: bool = False) -> Labelled:
         DataError: no such layout, masks that fit no image or have another size, or, unless `skip_bad` leaves them
             out, files that cannot be read.
     """
-    good, folders, masks = _layout(root)
-    base = folders[0] if folders[0].name == "defects" else folders[0].parent
-    anomalies = [path for folder in folders for path in images.find(folder)]
-    usable, _ = _checked(_good(good) + _defects(anomalies, base, masks), skip_bad)
+    place = layout(root)
+    if place.good is None:
+        raise DataError(f"{root}: no good/ in it. {_LAYOUTS}")
+    if not place.defects:
+        raise DataError(f"{root}: no folder of defects beside good/. {_LAYOUTS}")
+    anomalies = [path for folder in place.defects for path in images.find(folder)]
+    usable, _ = _checked(_good(place.good) + _defects(anomalies, place.base, place.masks), skip_bad)
     if not usable:
         raise DataError(f"{root}: no usable images in it. {_LAYOUTS}")
     return _columns(usable)
@@ -105,6 +123,66 @@ def usable(inputs: Path, skip_bad: bool) -> tuple[list[Path], list[str]]:
     if not usable:
         raise DataError(f"{inputs}: no usable images in it")
     return usable, [str(error) for error in bad]
+
+
+def layout(root: Path) -> Layout:
+    """Where the images of the data set in `root` lie: a folder of good images; good/ with defects/ or with a folder for
+    each type of defect; or MVTec's train/good/ and test/<type>/. Folders that are not there are left out."""
+    in_test = is_folder(root / "test" / "good") or (is_folder(root / "test") and not is_folder(root / "good"))
+    base = root / "test" if in_test else root
+    train = _first(root / "train" / "good", root / "train", root / "good") or root
+    good = _first(base / "good")
+    masks = [place / name for place in dict.fromkeys((base, root)) for name in MASKS]
+    if is_folder(base / "defects"):
+        return Layout(train, good, (base / "defects",), base / "defects", _first(*masks))
+    if good is not None:
+        masks.append(base.parent / "ground_truth")  # `root` may itself be MVTec's test/
+    kinds = [place for place in subfolders(base) if place.name not in ("train", "test", "good", *MASKS)]
+    return Layout(train, good, tuple(kinds) if in_test or good else (), base, _first(*masks))
+
+
+def classes(root: Path) -> list[Path]:
+    """The subfolders of `root` that are data sets, where `root` is not one itself."""
+    if any(is_folder(root / known) for known in ("train", "test", "good", "defects")):
+        return []
+    return [place for place in subfolders(root) if _first(place / "train" / "good", place / "good")]
+
+
+def subfolders(folder: Path) -> list[Path]:
+    """The folders in `folder` that are not hidden, by name; none where it may not be listed."""
+    if not listable(folder):
+        return []
+    return sorted(place for place in folder.iterdir() if is_folder(place) and not place.name.startswith("."))
+
+
+def is_folder(place: Path) -> bool:
+    """Whether `place` is a folder; False where a folder above it may not be entered."""
+    return os.path.isdir(place)  # Path.is_dir raises there before Python 3.14
+
+
+def listable(folder: Path) -> bool:
+    """Whether `folder` is a folder whose content may be read."""
+    return is_folder(folder) and os.access(folder, os.R_OK | os.X_OK)
+
+
+class Masks:
+    """Mask files, to be found by the name of their image: the image's stem, or that and `_mask`, with any suffix."""
+
+    def __init__(self, files: Iterable[Path], root: Path) -> None:
+        """`files` lie in the folder `root` or in its subfolders."""
+        self.files = list(files)
+        self._known: dict[tuple[Path, str], list[Path]] = {}
+        for mask in self.files:
+            self._known.setdefault((mask.relative_to(root).parent, mask.stem), []).append(mask)
+
+    def of(self, path: Path, subfolder: Path) -> list[Path]:
+        """The masks that fit the image `path`: those in `subfolder` of the masks, else those in no subfolder."""
+        keys = [(place, stem) for place in (subfolder, Path()) for stem in (path.stem, f"{path.stem}_mask")]
+        return next((self._known[key] for key in keys if key in self._known), [])
+
+
+def _first(*places: Path) -> Path | None:
+    return next((place for place in places if is_folder(place)), None)
 
 
 def _good(folder: Path) -> list[Item]:
@@ -134,27 +212,16 @@ def _checked(items: list[Item], skip_bad: bool) -> tuple[list[Item], list[ImageE
         raise DataError(f"{len(bad)} files cannot be used. Repair or remove them, or skip bad files:\n{listed}")
     unfit = {error.source for error in bad}
     usable = [item for item in items if not unfit & {str(item.path), str(item.mask)}]
-    sizes = [(item, images.size(item.path), images.size(item.mask)) for item in usable if item.mask]
-    wrong = [f"{i.mask}: {m[1]} × {m[0]}, its image {i.path}: {p[1]} × {p[0]}" for i, p, m in sizes if p != m]
-    if wrong:
-        raise DataError("Masks must have the size of their image:\n" + "\n".join(wrong))
+    refuse_other_sizes(usable)
     return usable, bad
 
 
-def _layout(root: Path) -> tuple[Path, list[Path], Path | None]:
-    """The folder of good images, the folders of defects, and the folder of masks."""
-    base = root / "test" if (root / "test" / "good").is_dir() else root
-    if not (base / "good").is_dir():
-        raise DataError(f"{root}: no good/ in it. {_LAYOUTS}")
-    inside = [place for place in (base / "masks", base / "ground_truth") if place.is_dir()]
-    if (base / "defects").is_dir():
-        return base / "good", [base / "defects"], next(iter(inside), None)
-    masks = [*inside, *(place for place in [base.parent / "ground_truth"] if place.is_dir())]
-    others = [place for place in sorted(base.iterdir()) if place.is_dir() and place not in (base / "good", *masks)]
-    others = [place for place in others if not place.name.startswith(".")]
-    if not others:
-        raise DataError(f"{root}: no folder of defects beside good/. {_LAYOUTS}")
-    return base / "good", others, next(iter(masks), None)
+def refuse_other_sizes(items: Sequence[Item]) -> None:
+    """DataError that names every mask which has not the size of its image."""
+    sizes = [(item, images.size(item.path), images.size(item.mask)) for item in items if item.mask]
+    wrong = [f"{i.mask}: {m[1]} × {m[0]}, its image {i.path}: {p[1]} × {p[0]}" for i, p, m in sizes if p != m]
+    if wrong:
+        raise DataError("Masks must have the size of their image:\n" + "\n".join(wrong))
 
 
 def _apart(places: Sequence[Path]) -> None:
@@ -170,26 +237,19 @@ def _kind(path: Path, base: Path) -> str:
 
 
 def _pair(paths: Sequence[Path], base: Path, masks: Path) -> list[Path | None]:
-    """Each image's mask: same subfolder or none, same stem or stem_mask; every mask must fit exactly one image."""
-    known: dict[tuple[Path, str], list[Path]] = {}
-    for mask in images.find(masks):
-        known.setdefault((mask.relative_to(masks).parent, mask.stem), []).append(mask)
+    """Each image's mask, or None; every mask must fit exactly one image."""
+    known = Masks(images.find(masks), masks)
     paired: list[Path | None] = []
     for path in paths:
-        keys = [
-            (place, stem)
-            for place in dict.fromkeys((path.relative_to(base).parent, Path()))
-            for stem in (path.stem, f"{path.stem}_mask")
-        ]
-        fitting = next((known[key] for key in keys if key in known), [None])
+        fitting = known.of(path, path.relative_to(base).parent)
         if len(fitting) > 1:
             raise DataError(f"{path}: two masks fit it, {fitting[0]} and {fitting[1]}. Keep one.")
-        paired.append(fitting[0])
+        paired.append(fitting[0] if fitting else None)
     uses = Counter(mask for mask in paired if mask)
     shared = [str(mask) for mask, times in uses.items() if times > 1]
     if shared:
         raise DataError(f"{shared[0]}: fits several images of the same name. Sort masks into the images' subfolders.")
-    left = [str(mask) for group in known.values() for mask in group if mask not in uses]
+    left = [str(mask) for mask in known.files if mask not in uses]
     if left:
         raise DataError(f"{len(left)} masks fit no image. Name each like its image, or remove it:\n" + "\n".join(left))
     return paired

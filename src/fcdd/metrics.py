@@ -4,14 +4,13 @@ Scores are higher where more anomalous; label or mask True is anomalous. One rul
 called anomalous when its score is *above* the threshold.
 
 Pixels are too many to sort. The bit pattern of a non-negative float32 grows with its value, so its top bits are a
-histogram bin that needs no range chosen beforehand, merges by addition, and resolves 1 part in 2048 at any magnitude.
+histogram bin that needs no range chosen beforehand, and resolves 1 part in 2048 at any magnitude.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -62,16 +61,6 @@ class Ranking:
         best = int(np.argmax(f1))
         return float(f1[best]), float(self.cuts[-best])
 
-    def threshold_at_fpr(self, rate: float) -> float:
-        """The lowest threshold that at most the fraction `rate` of the nominal samples is above."""
-        if not 0 <= rate <= 1:
-            raise ValueError(f"a rate lies in [0, 1], got {rate}")
-        false, _ = self._above()
-        if false[-1] == 0:
-            return float("nan")
-        above = int(np.searchsorted(false, rate * false[-1] * (1 + 1e-12), side="right")) - 1
-        return float(self.ends[-above - 1] if above < self.ends.size else self.cuts[0])
-
     def roc_curve(self, points: int = CURVE_POINTS) -> Floats:
         """(≤ points, 2): false and true positive rate, from (0, 0) to (1, 1)."""
         false, true = self._above()
@@ -102,21 +91,9 @@ def auroc(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     return rank(scores, labels).auroc()
 
 
-def average_precision(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-    """Exact average precision; nan without anomalous samples."""
-    return rank(scores, labels).average_precision()
-
-
 def best_f1(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[float, float]:
     """The best F1 over all thresholds, and the threshold that gives it."""
     return rank(scores, labels).best_f1()
-
-
-def f1(scores: npt.ArrayLike, labels: npt.ArrayLike, threshold: float) -> float:
-    """F1 of calling scores above `threshold` anomalous; nan where there is nothing to find and nothing was found."""
-    called, truth = np.asarray(scores).ravel() > threshold, np.asarray(labels).ravel().astype(bool)
-    found = int(called.sum()) + int(truth.sum())
-    return 2 * int((called & truth).sum()) / found if found else float("nan")
 
 
 def auroc_interval(scores: npt.ArrayLike, labels: npt.ArrayLike, level: float = 0.95) -> tuple[float, float]:
@@ -141,7 +118,7 @@ def auroc_interval(scores: npt.ArrayLike, labels: npt.ArrayLike, level: float = 
 
 
 class PixelHistogram:
-    """Pixel-wise AUROC, average precision and F1 pooled over images, in constant memory (8 MB)."""
+    """Pixel scores pooled over images, in constant memory (8 MB); every metric follows from `ranking`."""
 
     def __init__(self) -> None:
         self._all = np.zeros(BINS, np.int64)
@@ -157,12 +134,6 @@ class PixelHistogram:
             self._all[low : low + everything.size] += everything
             self._anomalous[low : low + anomalous.size] += anomalous
 
-    def merge(self, other: PixelHistogram) -> Self:
-        """Add the pixels another histogram has seen, for example in another process."""
-        self._all += other._all
-        self._anomalous += other._anomalous
-        return self
-
     def ranking(self) -> Ranking:
         """The counts seen so far; a bin stands for one distinct score."""
         used = np.flatnonzero(self._all)
@@ -172,25 +143,6 @@ class PixelHistogram:
     def auroc(self) -> float:
         """Pooled pixel AUROC, within about 1e-7 of the exact one for continuous scores."""
         return self.ranking().auroc()
-
-    def average_precision(self) -> float:
-        """Pooled pixel average precision, within about 1e-5 of the exact one.
-
-        The precision in the middle of a bin stands for its pixels: at its end it would be low by half a bin's worth.
-        """
-        false, true = self.ranking()._above()
-        if true[-1] == 0:
-            return float("nan")
-        middle = true[1:] + true[:-1]
-        return float(np.sum(np.diff(true) * middle / (middle + false[1:] + false[:-1])) / true[-1])
-
-    def best_f1(self) -> tuple[float, float]:
-        """The best pixel F1 and its threshold."""
-        return self.ranking().best_f1()
-
-    def threshold_at_fpr(self, rate: float) -> float:
-        """The lowest threshold that at most the fraction `rate` of the nominal pixels is above."""
-        return self.ranking().threshold_at_fpr(rate)
 
 
 class PixelMean:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from fcdd.audit import compare
 from fcdd.audit.findings import Audit, Finding, Illustration, Question, Severity, ranked
 from fcdd.audit.page import ASKED, page
 
@@ -25,7 +26,7 @@ def test_all_findings_are_on_the_page_and_nothing_runs() -> None:
     assert all(f'id="finding-{n}"' in text for n in range(3))
     assert "The score rests on something that is not the part" in text
     assert all(title in text for title, _ in ASKED.values())
-    assert "too few pictures" in text  # for the questions without an answer
+    assert "too few images" in text  # for the questions without an answer
 
 
 def test_severities_and_their_limit() -> None:
@@ -34,3 +35,13 @@ def test_severities_and_their_limit() -> None:
     assert not result.reaches("high")
     assert result.reaches("medium")
     assert result.reaches("low")
+
+
+def test_the_comparison_is_escaped_and_says_what_changed() -> None:
+    side = compare.Side(HOSTILE, 0.5, 0.25, 0.0, 0.9)
+    told = compare.Comparison(side, compare.Side("after", 0.05, 0.0, 0.0, 0.9), 12, {f"NG → {HOSTILE}": 3})
+    text = compare.page(told)
+    assert "<script" not in text
+    assert "The cue moves the score by 90% less" in text
+    assert "3 × NG → &lt;script&gt;" in text
+    assert "Of 12 clean images" in text

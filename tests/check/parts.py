@@ -1,4 +1,4 @@
-"""Generated parts, and what can go wrong with their pictures."""
+"""Generated parts, and what can go wrong with their images."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def bluer(pixels: Pixels) -> Pixels:
 
 
 def moved(pixels: Pixels) -> Pixels:
-    """The disc in the corners: the same light, another picture."""
+    """The disc in the corners: the same light, another image."""
     return np.roll(pixels, (pixels.shape[0] // 2, pixels.shape[1] // 2), axis=(0, 1))
 
 

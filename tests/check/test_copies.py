@@ -30,10 +30,10 @@ def test_each_copy_gives_its_finding_and_nothing_else(parts: Path) -> None:
         ("warning", "near-duplicate", "test/good/again.png", "train/good/003.png"),
     }
     assert {finding.message for finding in diagnosis.findings} == {
-        "The same picture, 2 times in train good.",
-        "The same picture is in train good and test good.",
-        "The same picture is in test good and defects.",
-        "Almost the same picture, 2 times in train good and test good.",
+        "The same image, 2 times in train good.",
+        "The same image is in train good and test good.",
+        "The same image is in test good and defects.",
+        "Almost the same image, 2 times in train good and test good.",
     }
 
 

@@ -6,6 +6,7 @@ import json
 
 from fcdd.check import Diagnosis, Finding
 from fcdd.check.diagnosis import grouped, promise
+from fcdd.detector.settings import Settings
 
 
 def diagnosis(*findings: Finding, good: int = 50) -> Diagnosis:
@@ -23,6 +24,14 @@ def test_without_findings_it_says_what_there_is() -> None:
     ]
     assert promise(49) not in diagnosis(good=49).text()  # said by a finding then
     assert "1 / 101 = 1.0 %" in promise(400)
+
+
+def test_the_promise_counts_the_images_that_training_holds_out() -> None:
+    for good in (50, 51, 53, 400):
+        held = Settings().held(good)
+        assert f"{held} (25 %) are held out" in promise(good)
+        assert f"1 / {held + 1} =" in promise(good)
+    assert Settings().held(50) == 13  # rounded up
 
 
 def test_only_errors_stand_in_the_way() -> None:

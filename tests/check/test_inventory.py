@@ -63,8 +63,8 @@ def test_gray_is_named_by_the_fewer(clean: Path, tmp_path: Path) -> None:
         (0, "error", "0 usable good images"),
         (1, "error", "1 usable good image:"),
         (9, "error", "at least 10"),
-        (10, "warning", "1 / 3 = 33.3 %"),
-        (49, "warning", "1 / 13 = 7.7 %"),
+        (10, "warning", "1 / 4 = 25.0 %"),
+        (49, "warning", "1 / 14 = 7.1 %"),
     ],
 )
 def test_few_good_images(count: int, severity: str, says: str) -> None:

@@ -35,7 +35,7 @@ def test_every_file_is_seen_once_in_order(tmp_path: Path) -> None:
     pixels = part(np.random.default_rng(0))
     save(pixels, tmp_path / "good/1.png")
     save(pixels, tmp_path / "good/2.bmp")
-    save(pixels.reshape(32, 128, 3), tmp_path / "good/3.png")  # the same bytes, another picture
+    save(pixels.reshape(32, 128, 3), tmp_path / "good/3.png")  # the same bytes, another image
     save(pixels[:, :, 0], tmp_path / "good/10.png")
     save(pixels[:, :, [0, 0, 2]], tmp_path / "good/11.png")  # yellow and blue, no gray
     (tmp_path / "good/12.png").write_bytes(b"nothing")

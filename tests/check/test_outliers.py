@@ -17,7 +17,7 @@ from .parts import bluer, blurred, brief, darker, load, moved, part, save
 
 def test_odd_images_and_another_light_are_found_and_nothing_else(parts: Path) -> None:
     rng = np.random.default_rng(5)
-    odd = {"darker": darker, "blurred": blurred, "bluer": bluer, "another picture": moved}
+    odd = {"darker": darker, "blurred": blurred, "bluer": bluer, "something else in view": moved}
     for word, change in odd.items():
         save(change(part(rng)), parts / f"train/good/{word}.png")
     for file in (parts / "test" / "good").iterdir():
@@ -59,11 +59,11 @@ def test_many_unlike_images_are_a_second_population() -> None:
         assert {file for finding in unlike(looks) for file in finding.files} == {f"{at}" for at in range(crowd)}
 
 
-def test_another_picture_is_far_from_the_median_image_never_near() -> None:
+def test_something_else_is_far_from_the_median_image_never_near() -> None:
     levels = [80, 120] * 10 + [100, 100, 255]  # median 100
     (finding,) = unlike([look(number, 0, level=level) for number, level in enumerate(levels)])
     assert finding.files == ("22",)
-    assert "another picture" in finding.message
+    assert "something else in view" in finding.message
 
 
 def test_few_images_have_no_spread_to_judge_by() -> None:

@@ -54,9 +54,10 @@ def test_predict_writes_scores_results_and_overlays(model: Path, plates: Path, t
     assert [float(row["score"]) for row in rows] == pytest.approx([line["score"] for line in lines])
     for line in lines:
         overlay = Image.open(tmp_path / "out" / line["overlay"])
-        assert overlay.size == (128, 128)
+        assert overlay.width == 128 < overlay.height  # a strip below the image says what is seen
         for region in line["regions"]:
             assert 0 <= region["x"] < region["x"] + region["width"] <= 128
+    assert all(line["overlay"] in (tmp_path / "out" / "index.html").read_text() for line in lines)
     stains = [float(row["score"]) for row in rows if row["file"].startswith("stain")]
     assert min(stains) > np.median([float(row["score"]) for row in rows if row["file"].startswith("good")])
 

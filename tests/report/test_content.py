@@ -11,7 +11,7 @@ from PIL import Image
 
 from fcdd.detector.calibration import Verdict
 from fcdd.report import Item
-from fcdd.report.content import picture, thumbnail
+from fcdd.report.content import thumbnail, to_image
 
 
 def decode(uri: str) -> Image.Image:
@@ -48,4 +48,4 @@ def test_refusals() -> None:
     with pytest.raises(ValueError, match="label"):
         Item.of("a.png", 1.0, image, label=2)
     with pytest.raises(ValueError, match="uint8"):
-        picture(np.zeros((4, 4, 3), np.float32))
+        to_image(np.zeros((4, 4, 3), np.float32))

@@ -1,10 +1,11 @@
-"""Pictures through a real small detector: figures against scikit-learn and the metrics, files as they are read."""
+"""Images through a real small detector: figures against scikit-learn and the metrics, files as they are read."""
 
 from __future__ import annotations
 
 import csv
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,8 @@ from fcdd.folders import Labelled
 from fcdd.nn.description import Architecture
 from fcdd.regions import Region
 from fcdd.report import inspection, render
-from fcdd.report.colours import overlay
-from fcdd.report.inspection import BOX, heat, marked
+from fcdd.report.drawing import LINE
+from fcdd.report.inspection import explained, heat, overlay_names
 
 SMALL = Settings(architecture=Architecture(planes=4, directions=2), smallest=64, largest=96, vectors=2000)
 SIZE = (72, 96)
@@ -36,10 +37,10 @@ def part(seed: int, size: tuple[int, int] = SIZE) -> np.ndarray:
 
 def defective(seed: int) -> tuple[np.ndarray, np.ndarray]:
     """A part with a square brushed the other way, and its mask."""
-    picture, mask = part(seed), np.zeros(SIZE, np.bool_)
+    image, mask = part(seed), np.zeros(SIZE, np.bool_)
     mask[24:48, 40:64] = True
-    picture[mask] = picture[24:48, 40:64].transpose(1, 0, 2).reshape(-1, 3)
-    return picture, mask
+    image[mask] = image[24:48, 40:64].transpose(1, 0, 2).reshape(-1, 3)
+    return image, mask
 
 
 @pytest.fixture(scope="module")
@@ -48,17 +49,17 @@ def detector() -> Detector:
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
     """Six good parts and four defective ones with masks, as files."""
-    root = tmp_path_factory.mktemp("pictures")
+    root = tmp_path_factory.mktemp("parts")
     found = Labelled([], [], [], [])
     for seed in range(100, 106):
         images.save_png(part(seed), root / f"{seed}.png")
         found.paths.append(root / f"{seed}.png")
         found.mask_paths.append(None)
     for seed in range(200, 204):
-        picture, mask = defective(seed)
-        images.save_png(picture, root / f"{seed}.png")
+        image, mask = defective(seed)
+        images.save_png(image, root / f"{seed}.png")
         images.save_png(mask.astype(np.uint8) * 255, root / f"{seed}_mask.png")
         found.paths.append(root / f"{seed}.png")
         found.mask_paths.append(root / f"{seed}_mask.png")
@@ -67,19 +68,19 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
     return found
 
 
-def masks_of(pictures: Labelled) -> list[np.ndarray]:
-    return [np.zeros(SIZE, np.bool_) if path is None else images.load_mask(path) for path in pictures.mask_paths]
+def masks_of(parts: Labelled) -> list[np.ndarray]:
+    return [np.zeros(SIZE, np.bool_) if path is None else images.load_mask(path) for path in parts.mask_paths]
 
 
-def test_figures_are_those_of_the_results(detector: Detector, pictures: Labelled) -> None:
-    evaluation, items, ranking = inspection.evaluate(detector, pictures, quiet=True)
-    results = list(detector.predict(pictures.paths))
-    scores, masks = [r.score for r in results], masks_of(pictures)
+def test_figures_are_those_of_the_results(detector: Detector, parts: Labelled) -> None:
+    evaluation, items, ranking = inspection.evaluate(detector, parts, quiet=True)
+    results = list(detector.predict(parts.paths))
+    scores, masks = [r.score for r in results], masks_of(parts)
     assert [item.score for item in items] == scores
     assert evaluation.images == 10
-    assert evaluation.image_auroc == pytest.approx(roc_auc_score(pictures.labels, scores))
-    assert (evaluation.image_auroc_low, evaluation.image_auroc_high) == metrics.auroc_interval(scores, pictures.labels)
-    assert evaluation.best_f1 == metrics.best_f1(scores, pictures.labels)[0]
+    assert evaluation.image_auroc == pytest.approx(roc_auc_score(parts.labels, scores))
+    assert (evaluation.image_auroc_low, evaluation.image_auroc_high) == metrics.auroc_interval(scores, parts.labels)
+    assert evaluation.best_f1 == metrics.best_f1(scores, parts.labels)[0]
     heats = np.stack([r.heatmap for r in results])
     assert evaluation.pixel_auroc == pytest.approx(roc_auc_score(np.stack(masks).ravel(), heats.ravel()), abs=1e-4)
     overlap = metrics.Aupro()
@@ -91,53 +92,56 @@ def test_figures_are_those_of_the_results(detector: Detector, pictures: Labelled
     assert evaluation.images_per_second > 0
 
 
-def test_the_toy_defects_are_found(detector: Detector, pictures: Labelled) -> None:
-    evaluation, _, _ = inspection.evaluate(detector, pictures, quiet=True)
+def test_the_toy_defects_are_found(detector: Detector, parts: Labelled) -> None:
+    evaluation, _, _ = inspection.evaluate(detector, parts, quiet=True)
     assert evaluation.image_auroc == 1.0
     assert evaluation.pixel_auroc is not None
     assert evaluation.pixel_auroc > 0.9
 
 
-def test_verdicts_are_counted_by_kind(detector: Detector, pictures: Labelled) -> None:
-    evaluation, items, _ = inspection.evaluate(detector, pictures, quiet=True)
+def test_verdicts_are_counted_by_kind(detector: Detector, parts: Labelled) -> None:
+    evaluation, items, _ = inspection.evaluate(detector, parts, quiet=True)
     for kind in ("good", "turned"):
         told = [str(item.verdict) for item in items if item.kind == kind]
         assert evaluation.verdicts[kind] == {verdict: told.count(verdict) for verdict in set(told)}
     assert set(evaluation.verdicts) == {"good", "turned"}
 
 
-def test_items_show_the_truth_where_it_is_known(detector: Detector, pictures: Labelled) -> None:
-    _, items, _ = inspection.evaluate(detector, pictures, quiet=True)
-    assert [item.name for item in items] == [str(path) for path in pictures.paths]
-    assert [item.label for item in items] == pictures.labels
+def test_items_show_the_truth_where_it_is_known(detector: Detector, parts: Labelled) -> None:
+    _, items, _ = inspection.evaluate(detector, parts, quiet=True)
+    assert [item.name for item in items] == [str(path) for path in parts.paths]
+    assert [item.label for item in items] == parts.labels
     assert [len(item.thumbnails) for item in items] == [3] * 6 + [4] * 4
     assert {item.size for item in items} == {(96, 72)}
 
 
-def test_what_cannot_be_measured_is_none(detector: Detector, pictures: Labelled) -> None:
-    good = Labelled(pictures.paths[:2], pictures.labels[:2], pictures.kinds[:2], pictures.mask_paths[:2])
+def test_what_cannot_be_measured_is_none(detector: Detector, parts: Labelled) -> None:
+    good = Labelled(parts.paths[:2], parts.labels[:2], parts.kinds[:2], parts.mask_paths[:2])
     alone, _, ranking = inspection.evaluate(detector, good, quiet=True)
     assert (alone.image_auroc, alone.image_auroc_low, alone.best_f1, alone.pixel_auroc, alone.aupro) == (None,) * 5
     assert ranking is None
-    one_mask_short = pictures._replace(mask_paths=[*pictures.mask_paths[:-1], None])
+    one_mask_short = parts._replace(mask_paths=[*parts.mask_paths[:-1], None])
     partly, _, ranking = inspection.evaluate(detector, one_mask_short, quiet=True)
     assert partly.image_auroc is not None
     assert (partly.pixel_auroc, partly.aupro, ranking) == (None, None, None)
 
 
-def test_the_report_holds_its_thresholds_and_renders(detector: Detector, pictures: Labelled, tmp_path: Path) -> None:
-    _, items, ranking = inspection.evaluate(detector, pictures, quiet=True)
+def test_the_report_holds_its_thresholds_and_renders(detector: Detector, parts: Labelled, tmp_path: Path) -> None:
+    _, items, ranking = inspection.evaluate(detector, parts, quiet=True)
     calibration = detector.calibration
     data = inspection.report("plate", "ten parts", items, calibration, {"Data": {"good": "16"}}, ranking)
-    assert data.thresholds["review"] == calibration.threshold(calibration.review)
-    assert data.thresholds["reject"] == calibration.threshold(calibration.reject)
+    assert data.limits == calibration.limits
+    assert data.guarantee == calibration.promise
+    assert data.false_rejects == 1 / 5  # four calibration images
+    set_by_hand = inspection.report("plate", "", items, replace(calibration, reject_above=1.0), {})
+    assert set_by_hand.false_rejects is None
     render(data, tmp_path / "page.html")
     assert "ten parts" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def written(detector: Detector, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three pictures of different sizes and types below one root, and what was written about them."""
+    """Three images of different sizes and types below one root, and what was written about them."""
     root = tmp_path_factory.mktemp("incoming")
     (root / "shift 1").mkdir()
     images.save_png(part(300), root / "a.png")
@@ -173,11 +177,33 @@ def test_the_table_has_the_same_numbers(written: Path) -> None:
         assert int(line["regions"]) == len(row["regions"])
 
 
-def test_overlays_have_the_pictures_size_and_none_overwrites_another(written: Path) -> None:
-    for row in json.loads((written / "rows.json").read_text()):
-        seen = images.load(written / "out" / row["overlay"])
-        assert seen.shape == images.load(written / row["file"]).shape
+def test_overlays_keep_name_and_size_and_none_overwrites_another(written: Path) -> None:
+    rows = json.loads((written / "rows.json").read_text())
+    drawn = [Path(row["overlay"]) for row in rows]
+    assert drawn == [Path("overlays", *name) for name in (("a.bmp.png",), ("a.png.png",), ("shift 1", "b.png"))]
+    for row in rows:
+        seen, image = images.load(written / "out" / row["overlay"]), images.load(written / row["file"])
+        assert seen.shape[1] == image.shape[1]
+        assert image.shape[0] < seen.shape[0] < image.shape[0] + 60  # the strip
     assert len(list((written / "out" / "overlays").rglob("*.png"))) == 3
+
+
+def test_the_page_shows_every_overlay(written: Path) -> None:
+    text = (written / "out" / "index.html").read_text(encoding="utf-8")
+    for place in ("overlays/a.bmp.png", "overlays/a.png.png", "overlays/shift%201/b.png"):
+        assert f'"{place}"' in text
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["a.jpg", "sub/a.png"], ["a.png", "sub/a.png"]),
+        (["a.jpg", "A.png", "b.tif"], ["a.jpg.png", "A.png.png", "b.png"]),
+        (["a.jpg", "a.bmp", "a.jpg.png"], ["a.jpg.png", "a.bmp.png", "a.jpg.png.png"]),
+    ],
+)
+def test_names_of_overlays(names: list[str], expected: list[str]) -> None:
+    assert overlay_names([Path(name) for name in names]) == [Path("overlays") / name for name in expected]
 
 
 def result_with(heatmap: np.ndarray, regions: list[Region]) -> Result:
@@ -197,21 +223,13 @@ def test_heat_is_dark_where_parts_are_good_and_has_the_pixel_threshold_at_one_ha
     assert np.isfinite(heat(detector_with(0.0, 0.0), result)).all()
 
 
-@pytest.mark.parametrize("height", [60, 900])
-def test_a_box_is_drawn_around_each_region_and_nowhere_else(height: int) -> None:
-    array = np.full((height, 80, 3), 90, np.uint8)
-    regions = [Region(10, 20, 15, 12, 100, 1.0, 0.5), Region(40, 5, 20, 30, 100, 1.0, 0.5)]
-    heatmap = np.zeros((height, 80))
-    heatmap[20:32, 10:25] = 0.5
-    result = result_with(heatmap, regions)
-    detector = detector_with(0.5, 0.0)
-    shown, plain = marked(detector, array, result), overlay(array, heat(detector, result))
-    width = max(1, height // 300)
-    expected = np.zeros((height, 80), np.bool_)
-    for r in regions:
-        expected[r.y : r.y + r.height, r.x : r.x + r.width] = True
-        expected[r.y + width : r.y + r.height - width, r.x + width : r.x + r.width - width] = False
-    assert (shown[expected] == BOX).all()
-    assert np.array_equal(shown[~expected], plain[~expected])
-    assert (plain[25, 15] != 90).any()  # the heat shows within the box
+def test_only_heat_above_the_pixel_threshold_is_outlined(detector: Detector) -> None:
+    array = np.full((60, 80, 3), 90, np.uint8)
+    heatmap = np.full((60, 80), detector.pixel_floor)
+    good = explained(detector, array, result_with(heatmap, []))
+    assert np.array_equal(good[:60], array)
+    heatmap[20:32, 10:25] = 1.01 * detector.pixel_threshold
+    shown = explained(detector, array, result_with(heatmap, []))[:60]
+    assert (shown[18:20, 10:25] == LINE).all()
+    assert np.array_equal(shown[40:], array[40:])
     assert (array == 90).all()

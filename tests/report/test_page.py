@@ -5,18 +5,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fcdd.detector.calibration import Calibration, Verdict
+from fcdd.detector.calibration import Calibration, Limits, Verdict
 from fcdd.metrics import PixelHistogram
 from fcdd.regions import Region
 from fcdd.report import Card, Item, ReportData, render
-from fcdd.report.page import CHUNK
+from fcdd.report.page import CHUNK, render_results
 
 HOSTILE = '</script><script>alert("x")</script><img src=x onerror=alert(1)>.png'
 IMAGE = np.zeros((20, 30, 3), np.uint8)
@@ -71,37 +73,71 @@ def report() -> ReportData:
     pixels.update(np.array([1, 2, 3, 4], np.float32), np.array([False, True, False, True]))
     guarantee = str(Calibration(tuple(range(100))).guarantee(0.05))
     card = {"Data": {"fingerprint": "<i>sha</i>"}}
-    return ReportData("T <x>", "S & s", items, {"reject": 0.25}, [Card("AUPRO", "0.9")], pixels.ranking(), guarantee,
-                      card, ["note <z>"])  # fmt: skip
+    return ReportData("T <x>", "S & s", items, Limits(0.2, 0.25), [Card("AUPRO", "0.9")], pixels.ranking(), guarantee,
+                      0.01, card, ["note <z>"])  # fmt: skip
 
 
-def test_numbers(report: ReportData, tmp_path: Path) -> None:
+def rows_of(text: str, table: int) -> dict[str, list[str]]:
+    """The rows of one of the page's tables: heading → cells."""
+    rows = re.findall(r"<tr><th>(.*?)</th>(.*?)</tr>", text.split("<tbody>")[table + 1].split("</tbody>")[0])
+    return {name: re.findall(r">([^<>]+)</td>", cells) for name, cells in rows}
+
+
+def test_words_come_before_statistics(report: ReportData, tmp_path: Path) -> None:
     text, page = written(report, tmp_path)
-    assert "Image AUROC</dt><dd>0.750" in text  # 3 of 4 pairs in order
-    assert "Pixel AUROC</dt><dd>0.750" in text
-    assert "AUPRO</dt><dd>0.9<" in text
-    assert "Good parts rejected</dt><dd>50.0 %</dd><p>1 of 2" in text
-    assert "Defects passed as OK</dt><dd>50.0 %</dd><p>1 of 2" in text
-    rows = re.findall(r"<tr><th>(.*?)</th>(.*?)</tr>", text.split("<tbody>")[1])
-    table = {name: re.findall(r">([^<>]+)</td>", cells) for name, cells in rows}
-    assert table["good"] == ["2", "–", "0.2", "1", "–", "1"]
-    assert table["crack"] == ["1", "0.500", "0.2", "1", "–", "–"]
-    assert table["hole_<wbr>&lt;big&gt;"] == ["1", "1.000", "0.9", "–", "–", "1"]
-    assert [name for name, _ in rows].index("crack") < [name for name, _ in rows].index("hole_<wbr>&lt;big&gt;")
+    assert "Of 1,000 good parts about 10 are rejected." in page.text
+    assert "Of the 2 good parts here 1 is rejected." in page.text
+    assert "Of your 2 defects 1 passes (0 to review, 1 rejected)." in page.text
+    assert rows_of(text, 0) == {"Defects": ["1", "–", "1"], "Good parts": ["1", "–", "1"]}
+    before, fold = text.split("<details")
+    assert not re.search("AUROC|AUPRO|p-value", before)
+    assert "Image AUROC</dt><dd>0.750</dd><p>How often" in fold  # 3 of 4 pairs in order
+    assert "Pixel AUROC</dt><dd>0.750</dd><p>How often" in fold
+    assert "AUPRO</dt><dd>0.9<" in fold
+    assert "not the probability" in fold
+
+
+def test_types_are_told_apart_the_hardest_first(report: ReportData, tmp_path: Path) -> None:
+    text, page = written(report, tmp_path)
+    table = rows_of(text, 1)
+    assert table["good"] == ["2", "0.80", "1", "–", "1"]
+    assert table["crack"] == ["1", "0.80", "1", "–", "–"]
+    assert table["hole_&lt;big&gt;"] == ["1", "3.60", "–", "–", "1"]
+    assert list(table).index("crack") < list(table).index("hole_&lt;big&gt;")
+    assert rows_of(text, 2) == {"crack": ["0.500"], "hole_&lt;big&gt;": ["1.000"]}
     assert "100 good images" in page.text
     assert "logical anomalies" in page.text
-    assert "not the probability" in page.text
 
 
-def test_items_are_sorted_and_carry_their_error(report: ReportData, tmp_path: Path) -> None:
-    _, page = written(report, tmp_path)
+def test_a_rate_that_is_not_promised_is_not_told(report: ReportData, tmp_path: Path) -> None:
+    text, _ = written(replace(report, false_rejects=None), tmp_path)
+    assert "Of 1,000" not in text
+
+
+def test_items_are_sorted_and_mistakes_are_the_worst_errors(report: ReportData, tmp_path: Path) -> None:
+    more = [item("e", 1, 0.05, Verdict.OK), item("f", 1, 0.21, Verdict.REVIEW), item("g", 0, 0.22, Verdict.REVIEW)]
+    _, page = written(replace(report, items=[*report.items, *more]), tmp_path)
     entries = {str(entry["name"]): entry for entry in page.json("items")}
-    assert list(entries) == ["d", HOSTILE, "b", "c", "a"]
-    assert {name: entry["error"] for name, entry in entries.items()} == {"a": 0, "b": 0.5, "c": 0.5, "d": 0, HOSTILE: 0}
+    assert list(entries) == ["d", HOSTILE, "b", "g", "f", "c", "a", "e"]
+    worst = sorted(entries, key=lambda name: -float(str(entries[name]["error"])))
+    assert worst[:5] == ["e", "c", "b", "f", "g"]  # far below the limit, little below it, above it, then reviews
+    assert [entries[name]["mistake"] for name in worst[:4]] == ["defect passed"] * 2 + ["good part rejected", ""]
+    assert entries[HOSTILE]["error"] == 0
+    assert entries["d"]["words"] == "3.6 × the reject limit"
     assert entries["d"]["size"] == [30, 20]
     assert entries["d"]["regions"] == [
         {"x": 1, "y": 2, "width": 3, "height": 4, "area": 9, "peak": 0.5, "share": 0.25}
     ]  # fmt: skip
+
+
+def test_folders_that_all_images_share_are_left_out(tmp_path: Path) -> None:
+    names = [str(tmp_path / "set" / "dent" / "1.png"), str(tmp_path / "set" / "good" / "2.png")]
+    items = [item(name, None, 1.0, Verdict.OK) for name in names]
+    _, page = written(ReportData("t", "", items), tmp_path)
+    assert [entry["name"] for entry in page.json("items")] == [
+        os.path.join("dent", "1.png"),
+        os.path.join("good", "2.png"),
+    ]
 
 
 def test_nothing_runs_or_loads_but_our_own_script(report: ReportData, tmp_path: Path) -> None:
@@ -151,3 +187,21 @@ def test_written_whole_or_not_at_all(report: ReportData, tmp_path: Path) -> None
         render(ReportData("t", "", [broken]), tmp_path / "report.html")
     assert (tmp_path / "report.html").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_results_show_the_files_beside_the_page_and_names_stay_text(tmp_path: Path) -> None:
+    calibration = Calibration(tuple(i / 100 for i in range(1, 101)))
+    shared = {"p_value": 0.5, "regions": []}
+    rows = [
+        {"file": "a.png", "score": 0.5, "verdict": "OK", "overlay": "overlays/a.png", **shared},
+        {"file": HOSTILE, "score": 3.0, "verdict": "NG", "overlay": "overlays/50 % #1?.png", **shared},
+    ]
+    render_results("T <x>", "S", rows, calibration, tmp_path / "index.html")
+    page = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
+    assert [tag for tag, attributes in page.tags if tag == "script" and "type" not in attributes] == ["script"]
+    assert not [tag for tag, _ in page.tags if tag == "img"]
+    first, second = page.json("items")  # the highest score first
+    assert (first["name"], first["words"], first["verdict"]) == (HOSTILE, "3.0 × the reject limit", "NG")
+    assert (first["file"], second["file"]) == ("overlays/50%20%25%20%231%3F.png", "overlays/a.png")
+    assert "T <x>" in page.text
+    assert calibration.promise in page.text.replace("\u00a0", " ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,10 @@ from fcdd.detector.detector import Detector
 from fcdd.errors import DataError
 from fcdd.folders import Labelled
 from fcdd.reading import pixels
+from fcdd.report import html
 
 from .findings import read
-from .page import fill
+from .page import STYLE
 from .run import read_parts
 
 PAIRS = 40  # good images the cues are put into
@@ -124,22 +124,11 @@ def _rows(told: Comparison) -> list[tuple[str, str, str]]:
 
 def page(told: Comparison) -> str:
     """The comparison as a page."""
-    rows = "".join(
-        f'<tr><th>{escape(name)}</th><td class="number">{old}</td><td class="number">{new}</td></tr>'
-        for name, old, new in _rows(told)
+    return html.page(
+        "audit/compare.html",
+        styles=[STYLE],
+        title="Before and after mending",
+        subtitle=f"{Path(told.before.model).name} before, {Path(told.after.model).name} after",
+        told=told,
+        rows=_rows(told),
     )
-    changes = "".join(f"<li>{count} × {escape(change)}</li>" for change, count in told.changed.items())
-    table = (
-        '<section class="panel table compare"><table><thead><tr><th></th><th class="number">before</th>'
-        f'<th class="number">after</th></tr></thead><tbody>{rows}</tbody></table></section>'
-    )
-    verdict = (
-        f'<section class="panel {"none" if told.reduction >= 0.8 else "medium"}"><p class="total">The cue moves the '
-        f"score by {told.reduction:.0%} less</p></section>"
-    )
-    changed = (
-        f"<section><h2>Verdicts changed</h2><div class='panel prose'><p>Of {told.pictures} clean pictures:</p>"
-        f"<ul>{changes or '<li>none</li>'}</ul></div></section>"
-    )
-    subtitle = f"{Path(told.before.model).name} before, {Path(told.after.model).name} after"
-    return fill("Before and after mending", subtitle, verdict, f"<h2>Cue and detection</h2>{table}{changed}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from markupsafe import Markup
 from numpy.typing import NDArray
 from scipy import ndimage
 
@@ -152,9 +153,9 @@ def _finding(evidence: Evidence, chosen: NDArray[np.intp], curves: Floats, chang
     )
 
 
-def _chart(title: str, curves: Floats, start: float) -> str:
+def _chart(title: str, curves: Floats, start: float) -> Markup:
     """Curves (orders, steps) over the share of the cells replaced, the last step at the right end."""
     x = np.array([0.0, *STEPS]) / STEPS[-1]
     lines = {name: np.stack([x, np.clip([start, *curves[k]], 0, 1)], 1) for k, name in enumerate(ORDERS)}
     name = f"share of the cells, 1 = {STEPS[-1]:.0%}"
-    return f"<figure><h3>{title}</h3>{charts.curves(lines, name, 'score left', diagonal=False)}</figure>"
+    return charts.figure(title, charts.curves(lines, name, "score left", diagonal=False))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from fcdd.anomalies.cues import Cue
@@ -63,9 +64,9 @@ class Finding:
     figures: Mapping[str, float] = field(default_factory=dict)
     files: Sequence[str] = ()
     cue: Cue | None = None
-    chart: str = ""  # HTML made by fcdd.report.charts
     power: str = ""  # what could have been noticed in so many images
     region: NDArray[np.bool_] | None = None  # (H, W): the region of interest offered as a remedy
+    chart: Markup | str = ""  # made by fcdd.report.charts; plain text would be escaped
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON, without the images."""

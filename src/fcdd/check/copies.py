@@ -1,4 +1,4 @@
-"""Pictures that are there twice: the same pixels, or almost the same picture of the same part."""
+"""Images that are there twice: the same pixels, or almost the same image of the same part."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ ROWS = 512  # images correlated with all others at once
 
 
 def duplicates(looks: Sequence[Look]) -> Iterator[Finding]:
+    """Sets of images with the same pixels: an error where they lie in several groups, else a warning."""
     for alike in grouped(looks, lambda look: look.digest).values():
         groups = _groups(alike)
         if len(groups) > 1:
-            message = f"The same picture is in {' and '.join(groups)}."
+            message = f"The same image is in {' and '.join(groups)}."
             advice = "Keep it in one group: what was trained on cannot be tested on, and a part has one label."
             yield Finding("error", "duplicate-across", names(alike), message, advice)
         elif len(alike) > 1:
-            message = f"The same picture, {len(alike)} times in {groups[0]}."
+            message = f"The same image, {len(alike)} times in {groups[0]}."
             advice = "Keep one of each: copies add nothing but weight."
             yield Finding("warning", "duplicate", names(alike), message, advice)
 
@@ -37,7 +38,7 @@ def near_duplicates(looks: Sequence[Look]) -> Iterator[Finding]:
     for members in grouped(range(len(looks)), lambda at: int(leaders[at])).values():
         if len(members) > 1:
             alike = [looks[at] for at in members]
-            message = f"Almost the same picture, {len(alike)} times in {' and '.join(_groups(alike))}."
+            message = f"Almost the same image, {len(alike)} times in {' and '.join(_groups(alike))}."
             advice = "Look at them. If they show one and the same part, keep one, or keep all in one group."
             yield Finding("warning", "near-duplicate", names(alike), message, advice)
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar, get_args
 
+from fcdd.detector.settings import Settings
+
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # gravest first
 GROUPS = TRAIN, TEST, DEFECTS, MASKS = "train good", "test good", "defects", "masks"
 
-FEWEST, FEW = 10, 50  # good images: below the first nothing can be trained, below the second little be promised
-HELD_OUT = 4  # one in so many good images is held out for calibration
+FEW = 50  # good images: with fewer, calibration can promise little
 LISTED = 10  # files of a finding, and findings of a kind, in the text
 
 T = TypeVar("T")
@@ -44,6 +45,7 @@ class Diagnosis:
         return not any(finding.severity == "error" for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
         return {"ok": self.ok, **asdict(self)}
 
     def text(self) -> str:
@@ -84,14 +86,16 @@ def _section(found: Sequence[Finding]) -> list[str]:
 
 def promise(good: int) -> str:
     """What calibration can promise with so many good images: with n held out, at best 1 / (n + 1) false rejects."""
-    held = good // HELD_OUT
+    settings = Settings()
+    held = settings.held(good)
     return (
-        f"Of {many(good, 'good image')} a quarter, {held}, is held out for calibration: the lowest false-reject rate "
-        f"it can promise is 1 / {held + 1} = {100 / (held + 1):.1f} %."
+        f"Of {many(good, 'good image')}, {held} ({100 * settings.holdout:.0f} %) are held out for calibration: "
+        f"the lowest false-reject rate it can promise is 1 / {held + 1} = {100 / (held + 1):.1f} %."
     )
 
 
 def many(count: int, thing: str) -> str:
+    """A count with its noun in the singular or the plural."""
     return f"{count} {thing}" + ("" if count == 1 else "s")
 
 

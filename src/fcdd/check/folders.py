@@ -10,10 +10,12 @@ from pathlib import Path
 
 from fcdd import images
 from fcdd.check.diagnosis import DEFECTS, MASKS, TEST, TRAIN, Finding
+from fcdd.folders import MASKS as MASK_FOLDERS
+from fcdd.folders import classes, layout, listable
 
 _NOT_GOOD = frozenset(
     {"defect", "defects", "defective", "bad", "ng", "nok", "anomaly", "anomalies", "anomalous", "reject", "rejects"}
-    | {"rejected", "faulty", "mask", "masks", "ground_truth"}
+    | {"rejected", "faulty", "mask", *MASK_FOLDERS}
 )
 
 
@@ -30,6 +32,7 @@ class Folders:
 
     @property
     def places(self) -> list[Path]:
+        """The folders that are there, each once."""
         return [place for place in (self.train, self.test, *self.defects, self.masks) if place]
 
     def name(self, path: Path) -> str:
@@ -50,29 +53,28 @@ class Folders:
 
 def locate(root: Path, good: Path | None, defects: Path | None, masks: Path | None) -> Folders:
     """The groups' folders below `root` by the names in use; those given take precedence."""
-    train = _first(root / "train" / "good", root / "train", root / "good") or root
-    test = _first(root / "test" / "good")
-    masks = masks or _first(
-        root / "masks", root / "ground_truth", root / "test" / "masks", root / "test" / "ground_truth"
+    found = layout(root)
+    kinds = (defects,) if defects else found.defects
+    test = None if found.good == found.train else found.good
+    return Folders(
+        root,
+        good or found.train,
+        test,
+        tuple(kind for kind in kinds if kind != good),
+        defects or found.base,
+        masks or found.masks,
     )
-    base = defects or _first(root / "test", root / "defects") or root
-    kinds: tuple[Path, ...] = ()
-    if defects or base == root / "defects":
-        kinds = (base,)
-    elif base != root or train == root / "good":
-        kinds = tuple(place for place in _children(base) if place not in (train, test, masks))
-    return Folders(root, good or train, test, tuple(kind for kind in kinds if kind != good), base, masks)
 
 
 def unusable(root: Path, good: Path | None, defects: Path | None, masks: Path | None) -> Finding | None:
     """What makes it pointless to look further: folders that cannot be listed, or several data sets in one."""
-    closed = tuple(str(place) for place in (root, good, defects, masks) if place and not _listable(place))
+    closed = tuple(str(place) for place in (root, good, defects, masks) if place and not listable(place))
     if closed:
         return Finding("error", "missing-folder", closed, "No such folder, or no right to read it.", "Check the path.")
-    classes = [] if good else _classes(root)
-    if classes:
-        message, advice = "Each of these folders is a data set of its own.", f"Check one at a time: {classes[0]}."
-        return Finding("error", "several-classes", tuple(place.name for place in classes), message, advice)
+    several = [] if good else classes(root)
+    if several:
+        message, advice = "Each of these folders is a data set of its own.", f"Check one at a time: {several[0]}."
+        return Finding("error", "several-classes", tuple(place.name for place in several), message, advice)
     return None
 
 
@@ -88,28 +90,6 @@ def nested(folders: Folders) -> Iterator[Finding]:
         files = tuple(sorted({folders.name(place) for place in inside}))
         message = "A folder lies inside another group's folder, so its images would count with the wrong label."
         yield Finding("error", "nested-folders", files, message, "Keep good, defects and masks beside each other.")
-
-
-def _classes(root: Path) -> list[Path]:
-    """Subfolders that are data sets themselves, where `root` is not one."""
-    if any(os.path.isdir(root / known) for known in ("train", "test", "good", "defects")):
-        return []
-    return [place for place in _children(root) if _first(place / "train" / "good", place / "good")]
-
-
-def _children(folder: Path) -> list[Path]:
-    if not _listable(folder):
-        return []
-    return sorted(place for place in folder.iterdir() if os.path.isdir(place) and not place.name.startswith("."))
-
-
-def _first(*places: Path) -> Path | None:
-    # Not Path.is_dir: before Python 3.14 that raises where a folder above may not be entered.
-    return next((place for place in places if os.path.isdir(place)), None)
-
-
-def _listable(folder: Path) -> bool:
-    return os.path.isdir(folder) and os.access(folder, os.R_OK | os.X_OK)
 
 
 def _overlap(one: Path, other: Path) -> bool:

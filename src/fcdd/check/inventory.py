@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from fcdd.check.diagnosis import FEW, FEWEST, Finding, grouped, many, promise
+from fcdd.check.diagnosis import FEW, Finding, grouped, many, promise
 from fcdd.check.folders import Folders
 from fcdd.check.looks import Look, names
 from fcdd.errors import ImageError
+from fcdd.folders import FEWEST
 
 TINY = 64  # pixels of the shorter side
 POOR_JPEG = 40  # libjpeg's quality, below which blocks are visible
@@ -23,6 +24,7 @@ _UNREAD_SUFFIXES = frozenset(
 
 
 def few(good: int) -> Iterator[Finding]:
+    """Whether `good` usable good images are too few to train, or too few to promise much."""
     if good < FEWEST:
         message = f"{many(good, 'usable good image')}: at least {FEWEST} are needed to train."
         yield Finding("error", "too-few-good", (), message, "Add good images, in all their normal variety.")
@@ -32,12 +34,14 @@ def few(good: int) -> Iterator[Finding]:
 
 
 def unreadable(folders: Folders, errors: Sequence[ImageError]) -> Iterator[Finding]:
+    """Files that cannot be decoded, one finding for each reason."""
     for (reason, remedy), alike in grouped(errors, lambda error: (error.reason, error.remedy)).items():
         files = tuple(folders.name(Path(error.source)) for error in alike)
         yield Finding("error", "unreadable", files, f"Cannot be used: {reason}.", remedy)
 
 
 def ignored(folders: Folders) -> Iterator[Finding]:
+    """Files of image and video formats that are not read."""
     found = {file for place in folders.places for file in place.rglob("*") if file.suffix.lower() in _UNREAD_SUFFIXES}
     if found:
         files = tuple(sorted({folders.name(file) for file in found}))
@@ -46,6 +50,7 @@ def ignored(folders: Folders) -> Iterator[Finding]:
 
 
 def gray_and_colour(looks: Sequence[Look]) -> Iterator[Finding]:
+    """Gray images among coloured ones or the other way round; the fewer are named."""
     gray, colour = ([look for look in looks if look.gray == kind] for kind in (True, False))
     if gray and colour:
         fewer, kind = (gray, "gray") if len(gray) <= len(colour) else (colour, "coloured")
@@ -63,7 +68,7 @@ def sizes(looks: Sequence[Look]) -> Iterator[Finding]:
     distorted = [look for look, odd in zip(looks, off, strict=True) if odd]
     if distorted:
         message = f"{len(distorted)} of {len(looks)} images have another aspect ratio, width / height, than the others."
-        advice = "Crop them alike: images are brought to one square size, which would distort these differently."
+        advice = "Crop them alike: all are resized to the usual aspect ratio of the good images, which distorts these."
         yield Finding("warning", "odd-aspect", names(distorted), message, advice)
     usual = Counter(look.size for look in looks).most_common(1)[0][0]
     scaled = [look for look, odd in zip(looks, off, strict=True) if look.size != usual and not odd]

@@ -32,7 +32,7 @@ class Look:
     name: str
     group: str
     size: tuple[int, int]  # (H, W)
-    digest: bytes  # of pixels and size: equal for equal pictures, however they were saved
+    digest: bytes  # of pixels and size: equal for equal images, however they were saved
     gray: bool
     traits: NDArray[np.float32]  # (5,), see `measure`
     thumb: NDArray[np.uint8]  # luma (64, 64)
@@ -49,6 +49,7 @@ class Mark(NamedTuple):
 
 
 def names(looks: Iterable[Look]) -> tuple[str, ...]:
+    """What the images are called in findings."""
     return tuple(look.name for look in looks)
 
 

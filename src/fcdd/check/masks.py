@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fcdd.check.diagnosis import DEFECTS, MASKS, TEST, TRAIN, Finding, Severity, grouped
+from fcdd.check.diagnosis import DEFECTS, MASKS, TEST, TRAIN, Finding, Severity
 from fcdd.check.folders import Folders
 from fcdd.check.looks import Look, Mark
+from fcdd.folders import Masks
 
 LARGE_MASK = 0.5  # share of the image
 
@@ -42,18 +43,20 @@ _CASES: dict[str, tuple[Severity, str, str]] = {
         "Add masks if you want to measure how well defects are located; nothing else needs them.",
     ),
 }
-Known = dict[tuple[Path, str], list[Path]]  # masks by their subfolder and stem
 
 
 def check_masks(
     folders: Folders, files: dict[str, list[Path]], looks: Sequence[Look], marks: Sequence[Mark]
 ) -> Iterator[Finding]:
-    """Pairs are made by the paths in `files`, so that unreadable files have their partners; `looks` and `marks` are
-    the readable images and masks."""
-    known = grouped(files[MASKS], lambda mask: (mask.relative_to(folders.masks or "").parent, mask.stem))
-    pairs = {path: _fitting(path, path.relative_to(folders.base).parent, known) for path in files[DEFECTS]}
+    """What is wrong with the masks, a finding for each kind of fault.
+
+    Pairs are made by the paths in `files`, so that unreadable files have their partners; `looks` and `marks` are
+    the readable images and masks.
+    """
+    known = Masks(files[MASKS], folders.masks or folders.root)
+    pairs = {path: known.of(path, path.relative_to(folders.base).parent) for path in files[DEFECTS]}
     uses = Counter(mask for fitting in pairs.values() for mask in fitting)
-    fit_good = {mask for path in files[TRAIN] + files[TEST] for mask in _fitting(path, Path("good"), known)}
+    fit_good = {mask for path in files[TRAIN] + files[TEST] for mask in known.of(path, Path("good"))}
     nominal = fit_good - uses.keys()
     blank = {mark.path for mark in marks if mark.share == 0}
     image_sizes, mask_sizes = {look.path: look.size for look in looks}, {mark.path: mark.size for mark in marks}
@@ -76,9 +79,3 @@ def check_masks(
         if paths:
             severity, message, advice = _CASES[code]
             yield Finding(severity, code, tuple(folders.name(path) for path in sorted(paths)), message, advice)
-
-
-def _fitting(path: Path, folder: Path, known: Known) -> list[Path]:
-    """The masks of an image: in its own subfolder, else in none; named like it, or that and `_mask`."""
-    keys = [(place, stem) for place in (folder, Path()) for stem in (path.stem, f"{path.stem}_mask")]
-    return next((known[key] for key in keys if key in known), [])

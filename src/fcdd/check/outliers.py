@@ -24,7 +24,7 @@ _TRAITS = (
     ("blurred", "sharper"),
     ("greener", "redder"),
     ("yellower", "bluer"),
-    ("", "another picture"),
+    ("", "something else in view"),
 )
 _FLOORS = np.array([1.0, 1.0, 0.05, 1.0, 1.0, 0.05], dtype=np.float32)
 
@@ -79,5 +79,5 @@ def shift(looks: Sequence[Look]) -> Iterator[Finding]:
             f"{'brighter' if now > usual else 'darker'} than good training images "
             f"({now:.0f} against {usual:.0f}, spread {spread:.1f})."
         )
-        advice = "Take both under the same light, or let training vary the brightness."
+        advice = "Take both under the same light. Training varies the light by a tenth; more can look like a defect."
         yield Finding("note", "lighting-shift", (), message, advice)

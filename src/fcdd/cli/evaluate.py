@@ -23,7 +23,7 @@ def evaluate_model(
     detector = load(model, threads)
     pictures = folders.read_test(root, skip_bad=skip_bad)
     evaluation, items, pixel = inspection.evaluate(detector, pictures, quiet)
-    cards = [] if evaluation.aupro is None else [Card("AUPRO", f"{evaluation.aupro:.3f}", "false positives up to 30 %")]
+    cards = [] if evaluation.aupro is None else [_aupro(evaluation.aupro)]
     subtitle = f"{model.name} on {len(items)} images of {root}"
     render(
         inspection.report(
@@ -32,6 +32,11 @@ def evaluate_model(
         page,
     )
     return {"report": str(page), **asdict(evaluation)}
+
+
+def _aupro(value: float) -> Card:
+    note = "How much of each defect's area is found, on average while at most 30 % of the good pixels are marked."
+    return Card("AUPRO", f"{value:.3f}", note)
 
 
 @app.command()

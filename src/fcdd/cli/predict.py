@@ -24,7 +24,7 @@ def predict(
     threads: Threads = 0,
     json_: Json = False,
 ) -> None:
-    """Judge images: scores.csv, results.jsonl and an overlay of each; with --on ray, partitions of scores alone."""
+    """Judge images: index.html, scores.csv, results.jsonl, overlays; with --on ray, partitions of scores alone."""
     with reported():
         if fail_on not in (None, "ng", "review"):
             raise FcddError(f"--fail-on {fail_on}: must be ng or review")

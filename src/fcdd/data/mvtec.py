@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,6 +13,7 @@ from fcdd import images
 from fcdd.data import DATASETS, Dataset, Problem, Split
 from fcdd.data.sources import Images
 from fcdd.errors import DataError
+from fcdd.folders import Item, Masks, layout, refuse_other_sizes
 from fcdd.seeds import generator_of
 
 CLASSES = (
@@ -34,14 +34,6 @@ CLASSES = (
     "zipper",
 )
 _REMEDY = "Get mvtec_anomaly_detection.tar.xz from https://www.mvtec.com/company/research/datasets/mvtec-ad."
-
-
-class Item(NamedTuple):
-    """One test image; a good one has no mask file."""
-
-    path: Path
-    kind: str
-    mask: Path | None
 
 
 def split(
@@ -73,7 +65,7 @@ def split(
         name=f"mvtec/{normal}",
         nominal=Images(good, size).load(),
         test=Images([item.path for item in tested], size).load(),
-        labels=torch.tensor([int(item.kind != "good") for item in tested]),
+        labels=torch.tensor([item.label for item in tested]),
         kinds=[item.kind for item in tested],
         provenance=f"MVTec-AD {normal}, {len(good)} training and {len(tested)} test images{joined}{kept}",
         mask=partial(_mask, tested),
@@ -88,17 +80,16 @@ def _homes(root: Path) -> tuple[Path, ...]:
 
 def read_test(place: Path) -> list[Item]:
     """The test images of one class folder, good ones first; every defect has a mask of its image's size."""
-    items = [Item(path, "good", None) for path in _images(place / "test" / "good")]
-    kinds = sorted(folder.name for folder in (place / "test").iterdir() if folder.is_dir() and folder.name != "good")
-    for kind in kinds:
-        for path in _images(place / "test" / kind):
-            mask = place / "ground_truth" / kind / f"{path.stem}_mask.png"
-            if not mask.is_file():
-                raise DataError(f"{mask}: missing, the mask of {path}. {_REMEDY}")
-            if images.size(mask) != images.size(path):
-                (height, width), (rows, columns) = images.size(mask), images.size(path)
-                raise DataError(f"{mask}: {width} × {height}, but its image {path} has {columns} × {rows}.")
-            items.append(Item(path, kind, mask))
+    where = layout(place)
+    items = [Item(path, 0, "good", None) for path in _images(place / "test" / "good")]
+    masks = Masks(images.find(where.masks), where.masks) if where.masks else None
+    for folder in where.defects:
+        for path in _images(folder):
+            found = masks.of(path, Path(folder.name)) if masks else []
+            if len(found) != 1:
+                raise DataError(f"{path}: {len(found)} masks of it in ground_truth/{folder.name}, not one. {_REMEDY}")
+            items.append(Item(path, 1, folder.name, found[0]))
+    refuse_other_sizes(items)
     return items
 
 

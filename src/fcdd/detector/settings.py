@@ -27,7 +27,7 @@ class Settings:
     epochs: int = 0  # of a network that is trained by the loop; 0 for its own number
 
     def held(self, count: int) -> int:
-        """How many of `count` good images are held out for calibration."""
+        """How many of `count` good images are kept from training for calibration: `holdout` of them, rounded up."""
         return math.ceil(self.holdout * count)
 
     @staticmethod

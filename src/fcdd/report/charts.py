@@ -4,52 +4,52 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from markupsafe import Markup
+
+from fcdd.report.html import environment
 
 Floats = npt.NDArray[np.float64]
 BARS = 48
 
 
-def histogram(groups: Mapping[str, Sequence[float]], thresholds: Mapping[str, float]) -> str:
-    """One row of bars a group (at most three: nominal, anomalous, unlabelled) over a shared axis, with threshold lines.
+def histogram(groups: Mapping[str, Sequence[float]], thresholds: Mapping[str, float], axis: str = "score") -> Markup:
+    """One row of bars a group (at most three: good, defective, unlabelled) over a shared axis, with threshold lines.
 
     `groups`: CSS class, which is also the row's name in lower case, → scores ≥ 0. Rows are scaled to their own peak.
+    `axis` says what is counted along the axis.
     """
-    everything = np.concatenate([np.asarray(list(scores), np.float64) for scores in groups.values()])
-    axis = _Axis(np.append(everything, list(thresholds.values())))
-    lines = "".join(
-        f'<div class="mark{" late" if axis.place(value) > 0.6 else ""}" '
-        f'style="left:{100 * axis.place(value):.2f}%;--line:{line}"><span>{escape(name)} {value:.3g}</span></div>'
-        for line, (name, value) in enumerate(sorted(thresholds.items(), key=lambda pair: pair[1]))
-    )
-    rows = "".join(_bars(name, np.asarray(list(scores), np.float64), axis) for name, scores in groups.items() if scores)
-    ticks = "".join(f'<span style="left:{100 * axis.place(t):.2f}%">{t:.3g}</span>' for t in axis.ticks())
-    scale = "score, log scale" if axis.log else "score"
-    return (
-        f'<div class="hist" style="--lines:{len(thresholds)}">{rows}{lines}</div>'
-        f'<div class="ticks">{ticks}</div><p class="axis">{scale}</p>'
-    )
+    known = {name: np.asarray(list(scores), np.float64) for name, scores in groups.items()}
+    scale = _Axis(np.concatenate([*known.values(), np.array(list(thresholds.values()), np.float64)]))
+    rows = [
+        {"name": name, "count": scores.size, "bars": _bars(scores, scale)}
+        for name, scores in known.items()
+        if scores.size
+    ]
+    marks = [
+        {"name": f"{name} {value:.3g}", "place": 100 * scale.place(value)}
+        for name, value in sorted(thresholds.items(), key=lambda pair: pair[1])
+    ]
+    ticks = [{"name": f"{tick:.3g}", "place": 100 * scale.place(tick)} for tick in scale.ticks()]
+    return _drawn("histogram", rows, marks, ticks, f"{axis}, log scale" if scale.log else axis)
 
 
-def curves(lines: Mapping[str, Floats], x_name: str, y_name: str, *, diagonal: bool) -> str:
-    """Curves through points (K, 2) in [0, 1]². The first is solid, the second dashed; names go to the legend."""
-    paths = ['<path class="chance" d="M0 100L100 0"/>'] if diagonal else []
-    for index, points in enumerate(lines.values()):
-        steps = "L".join(f"{100 * x:.2f} {100 - 100 * y:.2f}" for x, y in points)
-        paths.append(f'<path class="line line-{index}" d="M{steps}"/>')
-    grid = "".join(f'<path class="grid" d="M{p} 0V100M0 {p}H100"/>' for p in (25, 50, 75))
-    legend = "".join(f'<span><i class="line-{i}"></i>{escape(name)}</span>' for i, name in enumerate(lines))
-    ticks = "".join(f'<span style="left:{100 * t:g}%">{t:g}</span>' for t in (0, 0.5, 1))
-    side = "".join(f'<span style="bottom:{100 * t:g}%">{t:g}</span>' for t in (0, 0.5, 1))
-    return (
-        f'<div class="curve"><div class="side">{side}</div><svg viewBox="0 0 100 100" preserveAspectRatio="none" '
-        f'role="img" aria-label="{escape(y_name)} over {escape(x_name)}">{grid}{"".join(paths)}</svg>'
-        f'<div class="ticks">{ticks}</div></div>'
-        f'<p class="axis">{escape(y_name)} over {escape(x_name)}</p><p class="legend">{legend}</p>'
-    )
+def curves(lines: Mapping[str, Floats], x_name: str, y_name: str, *, diagonal: bool) -> Markup:
+    """Curves through points (K, 2) in [0, 1]². The first is solid, the others dashed; names go to the legend."""
+    paths = {name: "L".join(f"{100 * x:.2f} {100 - 100 * y:.2f}" for x, y in points) for name, points in lines.items()}
+    return _drawn("curves", paths, x_name, y_name, diagonal)
+
+
+def figure(title: str, chart: Markup) -> Markup:
+    """A chart under its title, both in a frame."""
+    return Markup("<figure><h3>{}</h3>{}</figure>").format(title, chart)
+
+
+def _drawn(macro: str, *values: Any) -> Markup:
+    return Markup(getattr(environment().get_template("report/charts.html").module, macro)(*values))
 
 
 class _Axis:
@@ -64,10 +64,12 @@ class _Axis:
         self.high = math.log10(top * 1.1) if self.log else top * 1.02
 
     def place(self, value: float) -> float:
+        """Where a score stands on the axis, in [0, 1]."""
         raw = math.log10(max(value, 1e-300)) if self.log else value
         return min(max((raw - self.low) / (self.high - self.low), 0.0), 1.0)
 
     def ticks(self) -> list[float]:
+        """Round scores to write along the axis."""
         if self.log:
             decades = range(math.floor(self.low), math.floor(self.high) + 1)
             factors = (1, 2, 5) if self.high - self.low < 3 else (1,)
@@ -78,19 +80,13 @@ class _Axis:
         return [step * i for i in range(int(self.high / step) + 1)]
 
 
-def _bars(name: str, scores: Floats, axis: _Axis) -> str:
+def _bars(scores: Floats, axis: _Axis) -> list[dict[str, float]]:
     places = np.array([axis.place(score) for score in scores])
     counts = np.bincount((places * BARS).astype(int).clip(0, BARS - 1), minlength=BARS)
     width, peak = 100 / BARS, max(int(counts.max()), 1)
-    bars = "".join(
-        # A lone image still shows: no bar is lower than 3 % of the row.
-        f'<rect x="{i * width + 0.2:.2f}" width="{width - 0.4:.2f}" '
-        f'y="{100 - (h := max(100 * count / peak, 3)):.1f}" height="{h:.1f}"/>'
+    # A lone image still shows: no bar is lower than 3 % of the row.
+    return [
+        {"x": i * width + 0.2, "width": width - 0.4, "height": max(100 * count / peak, 3)}
         for i, count in enumerate(counts)
         if count
-    )
-    return (
-        f'<div class="row {escape(name)}"><p><b>{escape(name.capitalize())}</b> {len(scores)}</p>'
-        f'<svg viewBox="0 0 100 100" preserveAspectRatio="none" role="img" '
-        f'aria-label="score histogram of {len(scores)} {escape(name)} images">{bars}</svg></div>'
-    )
+    ]

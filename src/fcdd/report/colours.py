@@ -1,4 +1,4 @@
-"""Heat as colour, for people to look at. Needs numpy alone: a line PC without torch draws the same pictures."""
+"""Heat as colour, for people to look at. Needs numpy alone: a line PC without torch draws the same images."""
 
 from __future__ import annotations
 

@@ -13,26 +13,33 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from fcdd.detector.calibration import Verdict
+from fcdd.detector.calibration import Limits, Verdict
 from fcdd.metrics import Ranking
 from fcdd.regions import Region
 
 Array = npt.NDArray[Any]
 THUMBNAIL = 160  # longest side in pixels: 2,000 images stay below some 25 MB
 VIEWS = ("input", "heatmap", "overlay", "truth")
-LIMITS = (
+CAVEATS = (
     "Each cell of the heatmap sees only a small patch of the image, its receptive field. Scratches, stains, dents and "
     "foreign material are found; logical anomalies (a part that is missing, swapped or miscounted but looks normal up "
     "close) are not.",
     "A heatmap is as coarse as its receptive field: trust where a region is, not its exact outline.",
-    "Scores, thresholds and p-values hold for the camera, lighting and parts of the calibration images. Calibrate "
+    "Scores and limits hold for the camera, lighting and parts of the calibration images. Calibrate "
     "again when any of them changes.",
 )
 
 
+def mistake(label: int | None, verdict: Verdict | None) -> str:
+    """What a wrong verdict is called; empty where it is right, open (REVIEW) or not known to be wrong."""
+    if label == 1 and verdict is Verdict.OK:
+        return "defect passed"
+    return "good part rejected" if label == 0 and verdict is Verdict.NG else ""
+
+
 @dataclass(frozen=True)
 class Card:
-    """One headline number."""
+    """One statistic, with a sentence that says what it means."""
 
     name: str
     value: str
@@ -77,8 +84,8 @@ class Item:
         side: int = THUMBNAIL,
     ) -> Self:
         """From arrays at any size: RGB uint8 (H, W, 3), or for `truth` a bool mask (H, W)."""
-        pictures = zip(VIEWS, (image, heatmap, overlay, truth), strict=True)
-        thumbnails = {view: thumbnail(array, side) for view, array in pictures if array is not None}
+        views = zip(VIEWS, (image, heatmap, overlay, truth), strict=True)
+        thumbnails = {view: thumbnail(array, side) for view, array in views if array is not None}
         size = (image.shape[1], image.shape[0])
         return cls(name, kind, label, float(score), p_value, verdict, size, thumbnails, tuple(regions))
 
@@ -90,27 +97,28 @@ class ReportData:
     title: str
     subtitle: str
     items: Sequence[Item]
-    thresholds: Mapping[str, float] = field(default_factory=dict)  # for example {"review": 0.12, "reject": 0.31}
-    cards: Sequence[Card] = ()  # further headline numbers, for example AUPRO or images per second
+    limits: Limits | None = None  # `Calibration.limits`
+    cards: Sequence[Card] = ()  # further statistics, for example AUPRO
     pixel: Ranking | None = None  # `PixelHistogram.ranking()`
     guarantee: str = ""  # `Calibration.promise`
+    false_rejects: float | None = None  # share of good parts that are rejected on average, where it is promised
     model_card: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # section → name → value
     notes: Sequence[str] = ()
-    limits: Sequence[str] = LIMITS
+    caveats: Sequence[str] = CAVEATS
 
 
-def picture(array: Array) -> Image.Image:
+def to_image(array: Array) -> Image.Image:
     """RGB or grey uint8, or a bool mask (white on black), as a Pillow image in RGB."""
     if array.dtype == np.bool_:
         array = array.astype(np.uint8) * np.uint8(255)
     if array.dtype != np.uint8 or array.ndim not in (2, 3):
-        raise ValueError(f"a picture is uint8 (H, W, 3), uint8 (H, W) or bool (H, W), got {array.dtype} {array.shape}")
+        raise ValueError(f"an image is uint8 (H, W, 3), uint8 (H, W) or bool (H, W), got {array.dtype} {array.shape}")
     return Image.fromarray(array).convert("RGB")
 
 
 def thumbnail(array: Array, side: int = THUMBNAIL) -> str:
     """A data URI of at most `side` pixels: JPEG, which encodes ten times faster than WebP, or PNG for masks."""
-    small, buffer = picture(array), io.BytesIO()
+    small, buffer = to_image(array), io.BytesIO()
     small.thumbnail((side, side), Image.Resampling.BILINEAR)
     if array.dtype == np.bool_:
         small.convert("L").convert("1", dither=Image.Dither.NONE).save(buffer, "PNG")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
-from fcdd.report.content import Array, picture
+from fcdd.report.content import Array, to_image
 
 INK, PAPER = (30, 30, 34), (255, 255, 255)
 
@@ -35,20 +35,20 @@ def contact_sheet(
     draw = ImageDraw.Draw(sheet)
     for column, heading in enumerate(headings):
         centre = margin + gap + column * (cell + gap) + cell / 2
-        draw.text((centre, gap), _fit(heading, font, cell), INK, font, anchor="ma")
+        draw.text((centre, gap), fit(heading, font, cell), INK, font, anchor="ma")
     for line, (row, caption) in enumerate(zip(rows, captions, strict=True)):
         y = top + line * (cell + gap)
         draw.multiline_text((gap, y + cell / 2), _wrap(caption, font, margin - gap), INK, font, anchor="lm")
         for column, array in enumerate(row):
             x = margin + gap + column * (cell + gap)
-            image = picture(array)
+            image = to_image(array)
             scale = cell / max(image.size)
             image = image.resize((max(round(image.width * scale), 1), max(round(image.height * scale), 1)))
             sheet.paste(image, (x + (cell - image.width) // 2, y + (cell - image.height) // 2))
     sheet.save(path)
 
 
-def _fit(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: float) -> str:
+def fit(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: float) -> str:
     """The text, cut with an ellipsis where it is wider than `width` pixels."""
     if font.getlength(text) <= width:
         return text

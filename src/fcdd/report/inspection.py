@@ -1,4 +1,4 @@
-"""Many pictures through a detector: figures, pages and files for people. Needs numpy and Pillow alone."""
+"""Many images through a detector: figures, pages and files for people. Needs numpy and Pillow alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
 
 from fcdd import images, metrics
 from fcdd.detector.calibration import Calibration
@@ -25,9 +24,12 @@ from fcdd.metrics import Ranking
 from fcdd.nn.architecture import AnyArchitecture, Architecture, FcnArchitecture
 from fcdd.progress import bar
 from fcdd.report import Card, Item, ReportData
-from fcdd.report.colours import colour, overlay
+from fcdd.report.colours import colour
+from fcdd.report.content import THUMBNAIL, mistake
+from fcdd.report.drawing import captioned, outlined, words
+from fcdd.report.page import render_results
 
-BOX = (0, 230, 255)
+LARGE = 3 * THUMBNAIL  # longest side of the images of mistakes
 WAITING = 16  # overlays that may wait to be written, so that memory stays small
 
 
@@ -40,12 +42,12 @@ class Inspector(Protocol):
     @property
     def calibration(self) -> Calibration: ...
 
-    def inspect(self, pictures: Iterable[Any]) -> Iterator[tuple[NDArray[np.uint8], Result]]: ...
+    def inspect(self, given: Iterable[Any], /) -> Iterator[tuple[NDArray[np.uint8], Result]]: ...
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Figures on labelled pictures; None where there are no masks or only one label."""
+    """Figures on labelled images; None where there are no masks or only one label."""
 
     images: int
     image_auroc: float | None
@@ -59,7 +61,7 @@ class Evaluation:
 
 
 class Labelled(Protocol):
-    """Pictures with what is known of them (`fcdd.data.folder.Labelled`); all sequences are equally long."""
+    """Images with what is known of them (`fcdd.folders.Labelled`); all sequences are equally long."""
 
     @property
     def paths(self) -> Sequence[Path]: ...
@@ -72,39 +74,39 @@ class Labelled(Protocol):
 
 
 def evaluate(
-    detector: Inspector, pictures: Labelled, quiet: bool = False
+    detector: Inspector, labelled: Labelled, quiet: bool = False
 ) -> tuple[Evaluation, list[Item], Ranking | None]:
-    """Figures, report items and the pixel ranking of labelled pictures."""
+    """Figures, report items and the pixel ranking of labelled images."""
     pooled, aupro = metrics.PixelHistogram(), metrics.Aupro()
     items: list[Item] = []
     # Pixel figures need the truth of every defect: one without mask would count as all good.
-    masked = any(pictures.mask_paths) and all(m for m, y in zip(pictures.mask_paths, pictures.labels, strict=True) if y)
+    masked = any(labelled.mask_paths) and all(m for m, y in zip(labelled.mask_paths, labelled.labels, strict=True) if y)
     begun, verdicts = time.monotonic(), Counter[tuple[str, str]]()
-    with bar("inspecting", len(pictures.paths), quiet=quiet) as shown:
-        for index, (array, result) in enumerate(detector.inspect(pictures.paths)):
-            mask_path = pictures.mask_paths[index]
+    with bar("inspecting", len(labelled.paths), quiet=quiet) as shown:
+        for index, (array, result) in enumerate(detector.inspect(labelled.paths)):
+            mask_path = labelled.mask_paths[index]
             mask = images.load_mask(mask_path) if mask_path else np.zeros(array.shape[:2], np.bool_)
             if masked:
                 pooled.update(result.heatmap, mask)
                 aupro.update(result.heatmap, mask)
-            kind, label = pictures.kinds[index], pictures.labels[index]
+            kind, label = labelled.kinds[index], labelled.labels[index]
             verdicts[kind, str(result.verdict)] += 1
             truth = mask if mask_path else None
-            items.append(item(detector, str(pictures.paths[index]), array, result, kind, label, truth))
+            items.append(item(detector, str(labelled.paths[index]), array, result, kind, label, truth))
             shown.advance(1)
     seconds = time.monotonic() - begun
     scores = [i.score for i in items]
-    both = len(set(pictures.labels)) == 2
-    low, high = metrics.auroc_interval(scores, pictures.labels) if both else (None, None)
+    both = len(set(labelled.labels)) == 2
+    low, high = metrics.auroc_interval(scores, labelled.labels) if both else (None, None)
     counts: dict[str, dict[str, int]] = {}
     for (kind, verdict), count in verdicts.items():
         counts.setdefault(kind, {})[verdict] = count
     evaluation = Evaluation(
         images=len(items),
-        image_auroc=metrics.auroc(scores, pictures.labels) if both else None,
+        image_auroc=metrics.auroc(scores, labelled.labels) if both else None,
         image_auroc_low=low,
         image_auroc_high=high,
-        best_f1=metrics.best_f1(scores, pictures.labels)[0] if both else None,
+        best_f1=metrics.best_f1(scores, labelled.labels)[0] if both else None,
         pixel_auroc=pooled.auroc() if masked else None,
         aupro=aupro.aupro() if masked else None,
         verdicts=counts,
@@ -115,7 +117,7 @@ def evaluate(
 
 def heat(detector: Inspector, result: Result) -> NDArray[np.float32]:
     """The heatmap on the scale of the colours, (H, W) in [0, 1]: what good parts usually have is dark, the pixel
-    threshold is in the middle, on every picture of a detector alike."""
+    threshold is in the middle, on every image of a detector alike."""
     span = max(2 * (detector.pixel_threshold - detector.pixel_floor), 1e-12)
     return np.asarray(np.clip((result.heatmap - detector.pixel_floor) / span, 0, 1), np.float32)
 
@@ -129,8 +131,11 @@ def item(
     label: int | None = None,
     truth: NDArray[np.bool_] | None = None,
 ) -> Item:
-    """One picture for the report."""
+    """One image for the report."""
     values = heat(detector, result)
+    # Mistakes are few and looked at closely.
+    side = LARGE if mistake(label, result.verdict) else THUMBNAIL
+    line = max(2, round(1.5 * max(array.shape[:2]) / side))  # so that the thumbnail still shows it
     return Item.of(
         name,
         result.score,
@@ -140,9 +145,10 @@ def item(
         p_value=result.p_value,
         verdict=result.verdict,
         heatmap=colour(values),
-        overlay=overlay(array, values),
+        overlay=outlined(array, values, result.heatmap > detector.pixel_threshold, line),
         truth=truth,
         regions=result.regions,
+        side=side,
     )
 
 
@@ -156,15 +162,16 @@ def report(
     cards: Sequence[Card] = (),
 ) -> ReportData:
     """The page of a training or an evaluation."""
-    limits = calibration.limits
+    promised = calibration.reject_above is None
     return ReportData(
         title=title,
         subtitle=subtitle,
         items=items,
-        thresholds={"review": limits.review, "reject": limits.reject},
+        limits=calibration.limits,
         cards=cards,
         pixel=pixel,
         guarantee=calibration.promise,
+        false_rejects=calibration.guarantee(calibration.reject).expected if promised else None,
         model_card=card,
     )
 
@@ -172,42 +179,53 @@ def report(
 def write_results(
     detector: Inspector, paths: Sequence[Path], root: Path, folder: Path, quiet: bool = False
 ) -> list[dict[str, Any]]:
-    """Write scores.csv, results.jsonl and an overlay of each picture into `folder`; the rows as a list.
+    """Write scores.csv, results.jsonl, an overlay of each image and index.html into `folder`; the rows as a list.
 
-    Overlays keep the pictures' place below `root` and their size; boxes mark the regions.
+    Overlays keep the images' place below `root`, their name and their size, with a strip below that says what is seen.
     """
     rows: list[dict[str, Any]] = []
+    names = [path.relative_to(root) for path in paths]
 
-    def save(array: NDArray[np.uint8], result: Result, picture: Path) -> None:
-        picture.parent.mkdir(parents=True, exist_ok=True)
-        images.save_png(marked(detector, array, result), picture, compress_level=1)
+    def save(array: NDArray[np.uint8], result: Result, drawn: Path) -> None:
+        drawn.parent.mkdir(parents=True, exist_ok=True)
+        images.save_png(explained(detector, array, result), drawn, compress_level=1)
 
     with bar("inspecting", len(paths), quiet=quiet) as shown, ThreadPoolExecutor(1) as writer:
         saved: deque[Future[None]] = deque()
-        for path, (array, result) in zip(paths, detector.inspect(paths), strict=True):
-            name = path.relative_to(root)
-            picture = folder / "overlays" / name.parent / f"{name.name}.png"
-            saved.append(writer.submit(save, array, result, picture))
+        found = zip(names, overlay_names(names), detector.inspect(paths), strict=True)
+        for name, drawn, (array, result) in found:
+            saved.append(writer.submit(save, array, result, folder / drawn))
             if len(saved) > WAITING:
                 saved.popleft().result()
-            rows.append({"file": str(name), **result.to_dict(), "overlay": str(picture.relative_to(folder))})
+            rows.append({"file": str(name), **result.to_dict(), "overlay": str(drawn)})
             shown.advance(1)
         for one in saved:
             one.result()
     (folder / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     (folder / "scores.csv").write_bytes(_table(rows).encode())
+    subtitle = f"{len(rows):,} images of {root}"
+    render_results(f"Results of {root.resolve().name}", subtitle, rows, detector.calibration, folder / "index.html")
     return rows
 
 
-def marked(detector: Inspector, array: NDArray[np.uint8], result: Result) -> NDArray[np.uint8]:
-    """The picture under its heat, with a box around each region."""
-    picture = Image.fromarray(overlay(array, heat(detector, result)))
-    draw = ImageDraw.Draw(picture)
-    for r in result.regions:
-        draw.rectangle(
-            (r.x, r.y, r.x + r.width - 1, r.y + r.height - 1), outline=BOX, width=max(1, array.shape[0] // 300)
-        )
-    return np.asarray(picture)
+def overlay_names(names: Sequence[Path]) -> list[Path]:
+    """Where the overlay of each image lies in the folder of results: overlays/sub/crack_001.png for sub/crack_001.jpg.
+
+    Images of one folder whose names differ in the suffix only keep it: crack_001.jpg.png and crack_001.bmp.png.
+    """
+    # In lower case, because some file systems do not tell A from a.
+    stems = Counter(str(name.with_suffix("")).lower() for name in names)
+    alone = [stems[str(name.with_suffix("")).lower()] == 1 for name in names]
+    drawn = [name.with_name(f"{name.stem if one else name.name}.png") for name, one in zip(names, alone, strict=True)]
+    if len({str(name).lower() for name in drawn}) < len(drawn):  # an image itself is called crack_001.jpg.png
+        drawn = [name.with_name(f"{name.name}.png") for name in names]
+    return [Path("overlays") / name for name in drawn]
+
+
+def explained(detector: Inspector, array: NDArray[np.uint8], result: Result) -> NDArray[np.uint8]:
+    """The image with its heat and its regions outlined, and below it the verdict and a key, (H + strip, W, 3)."""
+    shown = outlined(array, heat(detector, result), result.heatmap > detector.pixel_threshold)
+    return captioned(shown, result.verdict, words(result.score, detector.calibration.limits.reject))
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:

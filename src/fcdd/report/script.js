@@ -16,6 +16,7 @@ let open = 0; // position in `chosen` of the item in the viewer
 // A block is parsed when one of its items is first drawn; blocks follow the order of scores.
 const blocks = new Map();
 function thumbnails(index) {
+  if (items[index].file) return { overlay: items[index].file }; // beside the page, at full size
   const number = Math.floor(index / chunk);
   if (!blocks.has(number)) {
     blocks.set(number, JSON.parse(document.getElementById("block-" + number).textContent));
@@ -34,17 +35,16 @@ function number(value) {
   return value === 0 ? "0" : Math.abs(value) < 0.001 || value >= 1e5 ? value.toExponential(2) : String(+value.toPrecision(3));
 }
 
-function mistake(item) {
-  if (item.label === 1 && item.verdict === "OK") return "missed defect";
-  if (item.label === 0 && item.verdict === "NG") return "false alarm";
-  return "";
+function facts(item) {
+  return [item.kind, item.words || "score " + number(item.score)].filter(Boolean).join("  ·  ");
 }
 
-function facts(item) {
-  const known = item.kind ? [item.kind] : [];
-  known.push("score " + number(item.score));
-  if (item.p !== null) known.push("p " + number(item.p));
-  return known.join("  ·  ");
+// Long paths are cut at their front: the end tells images apart. The text runs backwards only to be cut there.
+function path(name) {
+  const made = element("span", "path");
+  made.title = name;
+  made.append(element("bdi", "", name));
+  return made;
 }
 
 function card(index, position) {
@@ -61,6 +61,7 @@ function card(index, position) {
     image.alt = name + " of " + item.name;
     image.title = name;
     image.decoding = "async";
+    image.loading = "lazy";
     image.src = images[name];
   }
   const title = made.appendChild(element("span", "line1"));
@@ -68,9 +69,9 @@ function card(index, position) {
     const badge = title.appendChild(element("span", "symbol " + item.verdict.toLowerCase(), symbols[item.verdict]));
     badge.title = item.verdict;
   }
-  title.appendChild(element("span", "", item.name)).title = item.name;
+  title.append(path(item.name));
   const line = made.appendChild(element("span", "line2"));
-  if (mistake(item)) line.append(element("em", "", mistake(item)), "  ·  ");
+  if (item.mistake) line.append(element("em", "", item.mistake), "  ·  ");
   line.append(facts(item));
   return made;
 }
@@ -100,12 +101,12 @@ function watch() {
 function choose() {
   const { sort, kind, verdict, view } = controls.elements;
   chosen = [...items.keys()].filter(
-    (i) => (!kind.value || "=" + items[i].kind === kind.value) && (!verdict.value || [items[i].verdict, mistake(items[i])].includes(verdict.value)),
+    (i) => (!kind.value || "=" + items[i].kind === kind.value) && (!verdict.value || [items[i].verdict, items[i].mistake].includes(verdict.value)),
   );
   if (sort.value === "low") chosen.reverse();
   if (sort.value === "error") chosen.sort((a, b) => items[b].error - items[a].error);
   document.getElementById("shown").textContent = chosen.length.toLocaleString("en") + " of " + items.length.toLocaleString("en") + " images";
-  gallery.classList.toggle("single", view.value !== "");
+  gallery.classList.toggle("single", view.value !== "" || offered.length === 1);
   gallery.style.setProperty("--views", view.value ? 1 : Math.max(offered.length, 1));
   gallery.replaceChildren();
   drawn = 0;
@@ -113,7 +114,7 @@ function choose() {
   watch();
 }
 
-function pictures(index) {
+function large(index) {
   const item = items[index];
   return Object.entries(thumbnails(index)).map(([name, uri]) => {
     const figure = element("figure");
@@ -121,6 +122,12 @@ function pictures(index) {
     const image = frame.appendChild(element("img"));
     image.src = uri;
     image.alt = name;
+    if (item.file) {
+      const link = figure.appendChild(element("a", "", "Open the image in full size"));
+      link.href = uri;
+      link.target = "_blank";
+      return figure;
+    }
     if (name === "input" && item.regions.length) frame.append(boxes(item));
     figure.append(element("figcaption", "", name));
     return figure;
@@ -143,8 +150,11 @@ function show(position) {
   open = position;
   const item = items[chosen[open]];
   viewer.querySelector("h3").textContent = item.name;
-  viewer.querySelector("header p").textContent = [item.verdict, facts(item), mistake(item)].filter(Boolean).join("  ·  ");
-  viewer.querySelector(".pictures").replaceChildren(...pictures(chosen[open]));
+  viewer.querySelector("header p").textContent = [item.verdict, item.mistake, facts(item)].filter(Boolean).join("  ·  ");
+  viewer.querySelector(".shown").replaceChildren(...large(chosen[open]));
+  const known = ["score " + number(item.score)];
+  if (item.p !== null) known.push("p-value " + number(item.p));
+  viewer.querySelector(".numbers").textContent = known.join("  ·  ");
   const table = viewer.querySelector("table");
   table.replaceChildren();
   if (item.regions.length) {
@@ -170,8 +180,14 @@ function options(select, values, prefix) {
 
 options(controls.elements.kind, [...new Set(items.map((item) => item.kind))].sort(), "=");
 options(controls.elements.verdict, Object.keys(symbols).filter((v) => items.some((item) => item.verdict === v)), "");
-options(controls.elements.verdict, ["missed defect", "false alarm"].filter((m) => items.some((item) => mistake(item) === m)), "");
+options(controls.elements.verdict, ["defect passed", "good part rejected"].filter((m) => items.some((item) => item.mistake === m)), "");
 options(controls.elements.view, offered, "");
+
+const beside = items.some((item) => item.file); // images are files beside the page, not thumbnails in it
+gallery.classList.toggle("files", beside);
+viewer.classList.toggle("files-view", beside);
+// A choice of one is none.
+for (const name of ["kind", "view"]) controls.elements[name].parentElement.hidden = controls.elements[name].options.length < 3;
 
 controls.addEventListener("change", choose);
 controls.addEventListener("submit", (event) => event.preventDefault());
