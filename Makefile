@@ -45,7 +45,7 @@ docs: dev
 
 # Run the example anew and keep what it shows.
 notebook: dev
-	$(BIN)/jupyter-execute --inplace examples/plates.ipynb
+	$(BIN)/python examples/execute.py
 
 bench-serve: dev
 	$(BIN)/python benchmarks/serve.py $(MODEL) --images $(IMAGES)
