@@ -49,7 +49,8 @@ def page_of(notebook: Path) -> str:
 def shown(output: Any) -> str:
     """One output of a cell: an image where there is one, else its text."""
     data = output.get("data", {})
-    if "image/png" in data:
-        encoded = data["image/png"].replace("\n", "")
-        return f"![What the code above shows](data:image/png;base64,{encoded})"
-    return f"```text\n{output.get('text') or data.get('text/plain', '')}\n```"
+    for kind in ("image/jpeg", "image/png"):
+        if kind in data:
+            encoded = data[kind].replace("\n", "")
+            return f"![What the code above shows](data:{kind};base64,{encoded})"
+    return f"```text\n{(output.get('text') or data.get('text/plain', '')).rstrip()}\n```"
