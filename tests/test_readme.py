@@ -13,6 +13,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -27,6 +29,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 FCDD = (sys.executable, "-m", "fcdd.cli")
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "2", "no_proxy": "127.0.0.1"}
+PATIENCE = 60.0  # seconds, for a server to start and to stop
 # What brings an experiment of the paper to small data; VGG11's ImageNet weights cannot be had here.
 SMALLER = {"mvtec": ("--weights", "none", "--epochs", "1", *layouts.SMALL), "table1": ("--classes", "trouser")}
 
@@ -81,6 +84,14 @@ def provide(words: list[str], folder: Path) -> list[str]:
     return [*words, *SMALLER.get(words[2], ())]
 
 
+def answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}/healthz", timeout=PATIENCE) as answer:
+            return bool(answer.status == 200)
+    except urllib.error.URLError:
+        return False
+
+
 def serve(words: list[str], folder: Path) -> None:
     """Start the server, ask it whether it is there, and let it stop."""
     process = subprocess.Popen(
@@ -89,10 +100,12 @@ def serve(words: list[str], folder: Path) -> None:
     try:
         assert process.stderr
         address = json.loads(process.stderr.readline())["address"]
-        with urllib.request.urlopen(f"{address}/healthz", timeout=20) as answer:
-            assert answer.status == 200
+        deadline = time.monotonic() + PATIENCE
+        while not answers(address) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert answers(address)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE) == 0
     finally:
         process.kill()
         process.communicate()
