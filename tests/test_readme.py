@@ -69,10 +69,10 @@ def provide(words: list[str], folder: Path) -> list[str]:
     for word in words:
         place = folder / word
         if word.endswith("/") and not place.exists():
-            shutil.copytree(plates / "test" / "stain", place / "defects")
-            (place / "good").mkdir()
-            for path in sorted((plates / "train" / "good").iterdir())[:12]:
-                shutil.copy(path, place / "good")
+            for kind, source in (("good", plates / "train" / "good"), ("defects", plates / "test" / "stain")):
+                (place / kind).mkdir(parents=True)
+                for path in sorted(source.iterdir())[:6]:
+                    shutil.copy(path, place / kind)
         elif word.endswith(".safetensors") and "train" not in words and not place.exists():
             shutil.copy(folder / "plate.safetensors", place)
     if "DATA" in words and not (folder / "DATA").exists():
