@@ -1,7 +1,7 @@
 # The server alone, without torch: docs/packaging.md
 FROM python:3.12-slim-bookworm AS build
 WORKDIR /src
-COPY pyproject.toml constraints.txt README.md ./
+COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
 RUN python -m venv /opt/fcdd && /opt/fcdd/bin/pip install --no-cache-dir -c constraints.txt '.[serve]'
 

@@ -1,20 +1,29 @@
 # The two commands of a newcomer are `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: install demo test test-browser lint bench bench-detector bench-runtime bench-serve dist clean
+.PHONY: install dev demo test test-browser lint docs notebook bench bench-detector bench-runtime bench-serve dist clean
 
 install: .venv/installed
 
+# What training needs, and no more.
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP) -e '.[train]'
+	@touch $@
+
+# What tests, documentation and benchmarks need besides.
+dev: .venv/installed-dev
+
+.venv/installed-dev: .venv/installed
+	$(PIP) -e '.[dev]'
 	@touch $@
 
 demo: install
 	$(BIN)/fcdd demo
 
-lint: install
+lint: dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -24,28 +33,36 @@ test: lint
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
 # The tests of the page skip where there is no Chromium; here they must run.
-test-browser: install
+test-browser: dev
 	@command -v chromium > /dev/null || test $$(id -u) = 0 || { echo "needs Chromium: apt-get install chromium"; exit 1; }
 	@command -v chromium > /dev/null || apt-get update -qq
 	@command -v chromium > /dev/null || DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium
 	$(BIN)/pytest tests/browser
 
-bench-serve: install
+# The site below site/; a link that leads nowhere or a page outside the navigation is an error.
+docs: dev
+	$(BIN)/mkdocs build --strict --quiet
+
+# Run the example anew and keep what it shows.
+notebook: dev
+	$(BIN)/python examples/execute.py
+
+bench-serve: dev
 	$(BIN)/python benchmarks/serve.py $(MODEL) --images $(IMAGES)
 
-bench-runtime: install
+bench-runtime: dev
 	$(BIN)/python benchmarks/runtime.py --data $(DATA)
 
-bench-detector: install
+bench-detector: dev
 	$(BIN)/python benchmarks/detector.py --data $(DATA)
 
-bench: install
+bench: dev
 	$(BIN)/python benchmarks/method.py
 
 # build/ would bring files that are no longer in src into the wheel.
-dist: install
+dist: dev
 	rm -rf build dist
 	$(BIN)/python -m build
 
 clean:
-	rm -rf .venv build dist src/*.egg-info
+	rm -rf .venv build dist site src/*.egg-info

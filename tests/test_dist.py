@@ -1,4 +1,4 @@
-"""The wheel that `make dist` builds: installed with the base dependencies alone, it judges pictures without torch."""
+"""The wheel that `make dist` builds: installed with the base dependencies alone, it judges images without torch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(*command: object, folder: Path) -> subprocess.CompletedProcess[str]:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy: an old build/ or egg-info must not decide what is in it."""
     place = tmp_path_factory.mktemp("dist")
-    for name in ("pyproject.toml", "README.md"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, place)
     shutil.copytree(ROOT / "src", place / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
     built = run(sys.executable, "-m", "build", "--wheel", "--no-isolation", folder=place)
@@ -58,7 +58,15 @@ def test_the_wheel_holds_every_file_of_the_source(wheel: Path) -> None:
     assert inside == {path.relative_to(source).as_posix() for path in files}
 
 
-def test_it_judges_pictures_without_torch(clean: Path, deployed: Deployed, tmp_path: Path) -> None:
+def test_the_wheel_brings_its_licence(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    name = next(name for name in archive.namelist() if name.endswith("dist-info/licenses/LICENSE"))
+    assert archive.read(name) == (ROOT / "LICENSE").read_bytes()
+    metadata = archive.read(name.replace("licenses/LICENSE", "METADATA")).decode()
+    assert "License-Expression: Apache-2.0" in metadata
+
+
+def test_it_judges_images_without_torch(clean: Path, deployed: Deployed, tmp_path: Path) -> None:
     pip = (sys.executable, "-m", "pip", "--python", clean, "--disable-pip-version-check")
     listed = json.loads(run(*pip, "list", "--format", "json", folder=tmp_path).stdout)
     names = {package["name"].lower() for package in listed}
@@ -70,12 +78,12 @@ def test_it_judges_pictures_without_torch(clean: Path, deployed: Deployed, tmp_p
     assert done.returncode == 0, done.stderr
     with (tmp_path / "out" / "scores.csv").open() as file:
         rows = list(csv.DictReader(file))
-    pictures = images.find(deployed.plates / "test")
-    wanted = list(deployed.detector.predict(pictures))
-    assert [row["file"] for row in rows] == [str(path.relative_to(deployed.plates / "test")) for path in pictures]
+    tested = images.find(deployed.plates / "test")
+    wanted = list(deployed.detector.predict(tested))
+    assert [row["file"] for row in rows] == [str(path.relative_to(deployed.plates / "test")) for path in tested]
     assert [float(row["score"]) for row in rows] == pytest.approx([result.score for result in wanted], rel=1e-4)
     assert [row["verdict"] for row in rows] == [str(result.verdict) for result in wanted]
-    assert len(list((tmp_path / "out" / "overlays").rglob("*.png"))) == len(pictures)
+    assert len(list((tmp_path / "out" / "overlays").rglob("*.png"))) == len(tested)
 
 
 def test_what_needs_an_extra_names_it(clean: Path, deployed: Deployed, tmp_path: Path) -> None:
