@@ -11,7 +11,7 @@ from pathlib import Path
 from fcdd import folders, images
 from fcdd.detector.detector import Detector
 from fcdd.errors import DataError, ModelError
-from fcdd.files import write_atomically
+from fcdd.files import utf8, write_atomically
 
 from . import cues, faithfulness, fields, heat, metadata, recurring, strategies
 from .evidence import Evidence, gather
@@ -56,6 +56,6 @@ def read_parts(parts: Path, skip_bad: bool = False) -> folders.Labelled:
 def write(result: Audit, output: Path) -> Path:
     """Write the page to `output` and the findings beside it; the path of the findings."""
     findings = output.with_suffix(".json")
-    write_atomically(output, page(result).encode())
+    write_atomically(output, utf8(page(result)))
     write_atomically(findings, json.dumps(result.to_dict(), indent=1).encode())
     return findings

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
+import os
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,12 +23,14 @@ from fcdd import images, metrics
 from fcdd.detector.calibration import Calibration
 from fcdd.detector.judge import Judge
 from fcdd.detector.result import Result
+from fcdd.files import utf8, write_atomically
 from fcdd.metrics import Ranking
 from fcdd.progress import bar
 from fcdd.report import Card, Item, ReportData
 from fcdd.report.colours import colour, overlay
 
 BOX = (0, 230, 255)
+LONGEST_NAME = 255  # bytes of a file's name on the usual file systems
 WAITING = 16  # overlays that may wait to be written, so that memory stays small
 
 
@@ -173,29 +177,42 @@ def write_results(
 ) -> list[dict[str, Any]]:
     """Write scores.csv, results.jsonl and an overlay of each picture into `folder`; the rows as a list.
 
-    Overlays keep the pictures' place below `root` and their size; boxes mark the regions.
+    Overlays keep the images' place below `root` and their size; boxes mark the regions.
     """
     rows: list[dict[str, Any]] = []
+    names = overlay_names([path.relative_to(root) for path in paths])
 
-    def save(array: NDArray[np.uint8], result: Result, picture: Path) -> None:
-        picture.parent.mkdir(parents=True, exist_ok=True)
-        images.save_png(marked(detector, array, result), picture, compress_level=1)
+    def save(array: NDArray[np.uint8], result: Result, path: Path) -> None:
+        images.save_png(marked(detector, array, result), path, compress_level=1)
 
     with bar("inspecting", len(paths), quiet=quiet) as shown, ThreadPoolExecutor(1) as writer:
         saved: deque[Future[None]] = deque()
-        for path, (array, result) in zip(paths, detector.inspect(paths), strict=True):
-            name = path.relative_to(root)
-            picture = folder / "overlays" / name.parent / f"{name.name}.png"
-            saved.append(writer.submit(save, array, result, picture))
+        for (name, place), (array, result) in zip(names.items(), detector.inspect(paths), strict=True):
+            saved.append(writer.submit(save, array, result, folder / place))
             if len(saved) > WAITING:
                 saved.popleft().result()
-            rows.append({"file": str(name), **result.to_dict(), "overlay": str(picture.relative_to(folder))})
+            rows.append({"file": str(name), **result.to_dict(), "overlay": str(place)})
             shown.advance(1)
         for one in saved:
             one.result()
-    (folder / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    (folder / "scores.csv").write_bytes(_table(rows).encode())
+    write_atomically(folder / "results.jsonl", (utf8(json.dumps(row) + "\n") for row in rows))
+    write_atomically(folder / "scores.csv", utf8(_table(rows)))
     return rows
+
+
+def overlay_names(names: Sequence[Path]) -> dict[Path, Path]:
+    """Where each image's overlay goes: overlays/ and the image's name with .png behind it.
+
+    A hash of the name stands in where that is too long for a file's name, or is the name of a folder of images.
+    """
+    taken = {parent for name in names for parent in name.parents}
+    places = {}
+    for name in names:
+        place = name.with_name(f"{name.name}.png")
+        if place in taken or len(os.fsencode(place.name)) > LONGEST_NAME:
+            place = name.with_name(f"{hashlib.sha256(os.fsencode(name)).hexdigest()}.png")
+        places[name] = Path("overlays") / place
+    return places
 
 
 def marked(detector: Inspector, array: NDArray[np.uint8], result: Result) -> NDArray[np.uint8]:
@@ -213,8 +230,13 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(["file", "score", "p_value", "verdict", "regions"])
-    writer.writerows([r["file"], r["score"], r["p_value"], r["verdict"], len(r["regions"])] for r in rows)
+    writer.writerows([_cell(r["file"]), r["score"], r["p_value"], r["verdict"], len(r["regions"])] for r in rows)
     return text.getvalue()
+
+
+def _cell(name: str) -> str:
+    """A name that starts like a formula must not become one in a spreadsheet, so an apostrophe goes before it."""
+    return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
 
 
 def model_card(detector: Judge) -> dict[str, dict[str, str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -17,6 +16,7 @@ from string import Template
 import numpy as np
 
 from fcdd.detector.calibration import Verdict
+from fcdd.files import utf8, write_atomically
 from fcdd.metrics import Ranking, auroc, auroc_interval, rank
 from fcdd.report import charts
 from fcdd.report.content import VIEWS, Card, Item, ReportData
@@ -30,15 +30,8 @@ P_VALUE = (
 
 
 def render(report: ReportData, path: str | Path) -> None:
-    """Write the report, whole or not at all: a temporary file beside `path` takes its place at the end."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.writelines(_parts(report))
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Write the report, whole or not at all."""
+    write_atomically(path, map(utf8, _parts(report)))
 
 
 def _parts(report: ReportData) -> Iterator[str]:
