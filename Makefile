@@ -12,7 +12,7 @@ install: .venv/installed
 	@touch $@
 
 demo: install
-	$(BIN)/fcdd demo
+	$(BIN)/fcdd demo --overwrite
 
 lint: install
 	$(BIN)/ruff check .
