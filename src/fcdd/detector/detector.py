@@ -20,6 +20,7 @@ from fcdd import folders, images, modelfile
 from fcdd.anomalies.cues import Cue, Marked
 from fcdd.data import Source
 from fcdd.data.inputs import Inputs
+from fcdd.detector.info import DETECTOR, described
 from fcdd.detector.judge import Judge, learnt
 from fcdd.detector.result import Grid
 from fcdd.detector.settings import Settings
@@ -196,13 +197,14 @@ class Detector(Judge):
     def load(path: Path | str) -> Detector:
         """A saved detector; ModelError where the file is damaged, changed, of another kind or too new."""
         tensors, info = modelfile.read(Path(path), "detector")
-        roi = tensors.pop("roi", None)
-        settings = Settings.from_dict(info["settings"])
-        detector = Detector(settings, seed=info["seed"], roi=None if roi is None else roi.numpy())
-        description = Description(detector.settings.architecture)
-        description.load_state_dict(tensors)
-        detector._settle(description, Grid.from_dict(info["grid"]))
-        detector._remember(info)
+        with described(path, info, DETECTOR):
+            roi = tensors.pop("roi", None)
+            settings = Settings.from_dict(info["settings"])
+            detector = Detector(settings, seed=info["seed"], roi=None if roi is None else roi.numpy())
+            description = Description(detector.settings.architecture)
+            description.load_state_dict(tensors)
+            detector._settle(description, Grid.from_dict(info["grid"]))
+            detector._remember(info)
         return detector
 
 
