@@ -216,6 +216,7 @@ def _locked(place: Path) -> Iterator[None]:
     lock = FileLock(place.with_name(f"{draft_prefix(place)}lock"))
     with told(place):
         place.parent.mkdir(parents=True, exist_ok=True)
+        place.exists()  # raises where the name is too long, which the lock's is not
         try:
             lock.acquire(timeout=PATIENCE, poll_interval=0.02)
         except Timeout:
