@@ -21,7 +21,7 @@ dev: .venv/installed-dev
 	@touch $@
 
 demo: install
-	$(BIN)/fcdd demo
+	$(BIN)/fcdd demo --overwrite
 
 lint: dev
 	$(BIN)/ruff check .

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from PIL import Image, ImageOps
 
 from fcdd import images
-from fcdd.errors import DataError, ImageError
+from fcdd.errors import DataError, ImageError, OutputError
 
 RAMP16 = np.linspace(0, 65535, 4096).round().astype(np.uint16).reshape(64, 64)
 RNG = np.random.default_rng(0)
@@ -319,7 +320,7 @@ def test_save_png_round_trips_and_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="float64"):
         images.save_png(pixels / 255, tmp_path / "b.png")
     (tmp_path / "taken.png").mkdir()
-    with pytest.raises(OSError, match="taken"):
+    with pytest.raises(OutputError, match="taken"):
         images.save_png(pixels, tmp_path / "taken.png")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "m.png", "taken.png"]
 
@@ -374,3 +375,12 @@ def test_real_industrial_images(shared_data: Path) -> None:
     mask = images.load_mask(folder / "defect_mask.png")
     assert mask.shape == (900, 900)
     assert 0.001 < mask.mean() < 0.2
+
+
+def test_pipes_and_devices_are_refused_and_do_not_hang(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "zero.png").symlink_to("/dev/zero")
+    for path in images.find(tmp_path):
+        for read in (images.load, images.load_mask, images.size):
+            with pytest.raises(ImageError, match="a pipe or a device, not a file"):
+                read(path)

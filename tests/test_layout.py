@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "fcdd"
 # Layers from the image file to the command; a package may import from its own layer and from earlier ones.
 LAYERS = [
     {"errors", "__init__"},
-    {"files", "images", "interrupt", "metrics", "progress", "regions", "registry", "seeds"},
+    {"files", "images", "interrupt", "metrics", "outputs", "progress", "regions", "registry", "seeds"},
     {"modelfile", "reading"},
     {"folders"},
     {"nn", "data"},

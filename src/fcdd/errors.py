@@ -21,6 +21,10 @@ class DataError(FcddError):
     """A dataset that is missing, damaged or unfit for what was asked."""
 
 
+class OutputError(FcddError):
+    """An output that cannot be written, must not be written over, or is being written by another process."""
+
+
 class RecipeError(FcddError):
     """A recipe with an unknown key, a value of the wrong type, or values that contradict each other."""
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from fcdd.errors import DataError, ImageError
+from fcdd.files import open_regular, write_atomically
 
 Fit = Literal["stretch", "crop"]
 Encoded = str | Path | bytes | BinaryIO
@@ -90,13 +91,10 @@ def save_png(array: NDArray[Any], path: str | Path, compress_level: int = 6) -> 
         array = array.astype(np.uint8) * 255
     if array.dtype != np.uint8:
         raise TypeError(f"save_png takes uint8 or bool, not {array.dtype}")
-    path = Path(path)
-    part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
-    try:
-        Image.fromarray(np.ascontiguousarray(array)).save(part, "PNG", compress_level=compress_level)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    content = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(array)).save(content, "PNG", compress_level=compress_level)
+    # There may be thousands, and each can be made again: none waits for the disk.
+    write_atomically(path, content.getvalue(), durable=False)
 
 
 def resize(pixels: NDArray[np.uint8], side: int | tuple[int, int], fit: Fit = "stretch") -> NDArray[np.uint8]:
@@ -179,8 +177,6 @@ def _opened(source: Encoded, max_pixels: int, *, decode: bool = True) -> Iterato
             yield image, name
     except (ImageError, MemoryError):
         raise
-    except FileNotFoundError as error:
-        raise ImageError(name, "no such file", "Check the path.") from error
     except UnidentifiedImageError as error:
         known = ", ".join(_FORMATS)
         raise ImageError(
@@ -188,8 +184,6 @@ def _opened(source: Encoded, max_pixels: int, *, decode: bool = True) -> Iterato
         ) from error
     except Image.DecompressionBombError as error:
         raise ImageError(name, "far too many pixels", "Crop or shrink it.") from error
-    except (IsADirectoryError, PermissionError) as error:
-        raise ImageError(name, f"cannot be opened: {error.strerror}", "Check the path and its permissions.") from error
     except Exception as error:  # Pillow's decoders raise almost any type on damaged data
         raise ImageError(name, f"damaged or truncated ({error})", remedy) from error
 
@@ -204,15 +198,22 @@ def _name(source: Encoded) -> str:
 @contextmanager
 def _stream(source: Encoded, name: str) -> Iterator[BinaryIO]:
     """A seekable stream that is known not to be empty."""
-    with (
-        open(source, "rb")
-        if isinstance(source, str | Path)
-        else io.BytesIO(source if isinstance(source, bytes) else source.read()) as stream
-    ):
+    with _bytes_of(source, name) as stream:
         if not stream.read(1):
             raise ImageError(name, "empty, zero bytes", "Export it again from its origin, or remove it.")
         stream.seek(0)
         yield stream
+
+
+def _bytes_of(source: Encoded, name: str) -> BinaryIO:
+    if not isinstance(source, str | Path):
+        return io.BytesIO(source if isinstance(source, bytes) else source.read())
+    try:
+        return open_regular(source)
+    except FileNotFoundError as error:
+        raise ImageError(name, "no such file", "Check the path.") from error
+    except OSError as error:
+        raise ImageError(name, f"cannot be opened: {error.strerror}", "Check the path and its permissions.") from error
 
 
 def _header(stream: BinaryIO, name: str, max_pixels: int) -> Image.Image:

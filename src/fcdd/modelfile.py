@@ -34,7 +34,7 @@ def read(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
-        raise ModelError(f"{path}: no such file")
+        raise ModelError(f"{path}: no such file" if not path.exists() else f"{path}: a folder, pipe or device, no file")
     try:
         with safe_open(path, framework="pt") as file:
             header = header_of(path, kind, (file.metadata() or {}).get(ENTRY))
@@ -43,8 +43,7 @@ def read(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise ModelError(f"{path}: not a readable model file, perhaps truncated ({error})") from None
     if header.get("sha256") != _digest(tensors, header["info"]):
         raise ModelError(f"{path}: its content does not match its checksum; it was changed or damaged after saving")
-    info: dict[str, Any] = json.loads(header["info"])
-    return tensors, info
+    return tensors, info_of(path, header)
 
 
 def kind_of(path: Path) -> str:
@@ -64,14 +63,28 @@ def header_of(path: Path, kind: str, entry: str | None) -> dict[str, Any]:
         raise ModelError(f"{path}: a model file, but not one of fcdd's")
     try:
         header: dict[str, Any] = json.loads(entry)
-        schema, found, _ = int(header["schema"]), str(header["format"]).removeprefix("fcdd-"), header["info"]
-    except (ValueError, KeyError, TypeError):
+        schema, found, text = header["schema"], header["format"].removeprefix("fcdd-"), header["info"]
+        text.encode()  # the checksum is over these bytes
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ModelError(f"{path}: its description is damaged") from None
+    if not isinstance(schema, int) or schema < 1:
+        raise ModelError(f"{path}: its description is damaged, its schema is {schema!r:.20}")
     if schema > SCHEMA:
         raise ModelError(f"{path}: written by a newer fcdd (schema {schema}); upgrade fcdd to read it")
     if found != kind:
         raise ModelError(f"{path}: holds a {found}, not a {kind}")
     return header
+
+
+def info_of(path: Path, header: Mapping[str, Any]) -> dict[str, Any]:
+    """The info that a file's header carries; what is in it is for the reader to check."""
+    try:
+        info = json.loads(header["info"])
+    except (ValueError, RecursionError):
+        info = None
+    if not isinstance(info, dict):
+        raise ModelError(f"{path}: its description is damaged, it holds no JSON object")
+    return info
 
 
 def _digest(tensors: Mapping[str, Tensor], text: str) -> str:

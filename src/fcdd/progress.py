@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Iterator
@@ -49,3 +50,15 @@ def bar(title: str, total: int, done: int = 0, *, quiet: bool = False) -> Iterat
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[note]}"))
     with Progress(*columns, TimeRemainingColumn(), console=console) as live:
         yield Bar(title, total, done, live)
+
+
+@contextmanager
+def only_errors_of(logger: str) -> Iterator[None]:
+    """Only errors of the named logger ("" is the root) are told during the block; its level is then as before."""
+    chosen = logging.getLogger(logger)
+    before = chosen.level
+    chosen.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        chosen.setLevel(before)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fcdd import images
 from fcdd.errors import ImageError
+from fcdd.files import open_regular
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -45,8 +46,13 @@ def digest(picture: Picture) -> str:
     """SHA-256 of a file's bytes or an array's values: the same picture has the same digest under any name."""
     if isinstance(picture, np.ndarray):
         return hashlib.sha256(f"{picture.shape}".encode() + np.ascontiguousarray(picture).tobytes()).hexdigest()
-    content = picture if isinstance(picture, bytes) else Path(picture).read_bytes()
-    return hashlib.sha256(content).hexdigest()
+    if isinstance(picture, bytes):
+        return hashlib.sha256(picture).hexdigest()
+    try:
+        with open_regular(picture) as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError as error:
+        raise ImageError(picture, f"cannot be opened: {error.strerror}", "Check the path.") from error
 
 
 def stream(

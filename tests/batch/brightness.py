@@ -47,7 +47,7 @@ def write_model(path: Path, reject_above: float = 0.5) -> Path:
         "calibration": Calibration(tuple(np.linspace(0, 0.5, 99)), reject_above=reject_above).to_dict(),
         "pixel_threshold": 0.5,
         "pixel_floor": 0.1,
-        "card": {"trained": []},
+        "card": {"good": 0, "calibration": 99, "defects": 0, "fingerprint": "", "trained": [], "versions": {}},
         "inside": ["1" * cells] * cells,
         "precision": "fp32",
         "parity": {},

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 from pyarrow import parquet
 
+from fcdd import outputs
 from fcdd.batch import on_ray
 from fcdd.batch.parts import TRIES, Run, opened, partition_size
-from fcdd.errors import DataError
+from fcdd.errors import DataError, OutputError
 
 from .brightness import write_model, write_pictures
 
@@ -48,6 +48,7 @@ def test_a_partition_written_twice_is_there_once(place: Path) -> None:
     assert run.left() == others
     assert begin(place).left() == others
     assert sorted(path.name for path in run.folder.iterdir()) == [
+        ".fcdd.json",
         "inputs.jsonl",
         "model.onnx",
         "part-000000",
@@ -85,15 +86,17 @@ def test_folders_that_must_not_be_written(place: Path) -> None:
     (place / "mine" / "thesis.doc").touch()
     with pytest.raises(DataError, match="no run of this kind"):
         begin(place, output=place / "mine")
+    with pytest.raises(OutputError, match=r"thesis\.doc, which fcdd did not make"):
+        begin(place, output=place / "mine", overwrite=True)
     for output in (place, place / "in", place / "in" / "out"):
-        with pytest.raises(DataError, match="Choose another -o"):
+        with pytest.raises(OutputError, match="Choose another -o"):
             begin(place, output=output, overwrite=True)
     (place / "empty").mkdir()
     with pytest.raises(DataError, match="no images in it"):
         begin(place, inputs=place / "empty")
     with pytest.raises(DataError, match="no such folder or manifest"):
         begin(place, inputs=place / "nowhere")
-    with FileLock(place / ".out.lock"), pytest.raises(DataError, match="another process"):
+    with outputs.claimed_folder(place / "out"), pytest.raises(OutputError, match="another process"):
         begin(place)
 
 

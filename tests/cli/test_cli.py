@@ -90,17 +90,17 @@ def test_calibrate_and_drift(model: Path, plates: Path, tmp_path: Path) -> None:
     assert code == 0, err
     assert "Calibrated on 6 good images" in out
     code, _, err = fcdd(
-        "calibrate", model, plates / "test" / "good", "-o", tmp_path / "n2", "--max-false-rejects", "0.01"
+        "calibrate", model, plates / "test" / "good", "-o", tmp_path / "n2.safetensors", "--max-false-rejects", "0.01"
     )
     assert (code, "93 more calibration images" in err) == (2, True)
-    code, _, err = fcdd("calibrate", model, plates / "train" / "good", "-o", tmp_path / "n3")
+    code, _, err = fcdd("calibrate", model, plates / "train" / "good", "-o", tmp_path / "n3.safetensors")
     assert (code, "were trained on" in err) == (2, True)
     defects = ["--defects", plates / "test" / "stain"]
     good = plates / "test" / "good"
-    code, out, _ = fcdd("calibrate", model, good, "-o", tmp_path / "f1", *defects, "--best-f1", "--json")
+    code, out, _ = fcdd("calibrate", model, good, "-o", tmp_path / "f1.safetensors", *defects, "--best-f1", "--json")
     assert code == 0
     assert json.loads(out)["reject_above"] > 0
-    assert fcdd("calibrate", model, good, "-o", tmp_path / "n4", *defects)[0] == 2
+    assert fcdd("calibrate", model, good, "-o", tmp_path / "n4.safetensors", *defects)[0] == 2
     code, out, _ = fcdd("drift", model, plates / "test" / "good", "--json")
     assert (code, json.loads(out)["drifted"]) == (0, False)
     code, out, _ = fcdd("drift", model, plates / "test" / "stain", "--json", "--level", "0.05")

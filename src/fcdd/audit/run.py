@@ -14,7 +14,7 @@ from PIL import Image
 from fcdd import folders, images
 from fcdd.detector.detector import Detector
 from fcdd.errors import DataError, ModelError
-from fcdd.files import write_atomically
+from fcdd.files import utf8, write_atomically
 
 from . import cues, faithfulness, fields, heat, metadata, recurring, strategies
 from .chance import FEWEST
@@ -77,7 +77,7 @@ def write(result: Audit, output: Path) -> Path:
         mask = io.BytesIO()
         Image.fromarray(result.region).save(mask, "PNG")
         write_atomically(region_beside(output), mask.getvalue())
-    write_atomically(output, page(result).encode())
+    write_atomically(output, utf8(page(result)))
     write_atomically(findings, json.dumps(result.to_dict(), indent=1).encode())
     return findings
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from fcdd import images
 from fcdd.errors import DataError
+from fcdd.files import open_regular, write_atomically
 
 Kind = Literal["text", "csv", "jsonl"]
 KINDS: dict[str, Kind] = {".txt": "text", ".csv": "csv", ".jsonl": "jsonl"}
@@ -53,7 +54,7 @@ class Listing:
             raise DataError(f"{path}: a manifest is a .txt, .csv or .jsonl with one path per line, or give a folder")
         kind, column = KINDS[path.suffix.lower()], 0
         if kind == "csv":
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 header = [name.strip().lower() for name in _cells(_text(file.readline()))]
             found = [header.index(name) for name in NAMES if name in header]
             if not found:
@@ -64,7 +65,7 @@ class Listing:
     def fingerprint(self) -> tuple[str, int]:
         """SHA-256 of the file, and its number of items."""
         sha, items = hashlib.sha256(), 0
-        with self.path.open("rb") as file:
+        with open_regular(self.path) as file:
             for line in file:
                 sha.update(line)
                 items += not line.isspace()
@@ -72,7 +73,7 @@ class Listing:
 
     def spans(self, size: int) -> Iterator[Span]:
         """Spans of `size` items each, the last perhaps of fewer, in order and without gaps."""
-        with self.path.open("rb") as file:
+        with open_regular(self.path) as file:
             start = len(file.readline()) if self.kind == "csv" else 0
             items, held, check = 0, 0, 0
             stop = start
@@ -91,7 +92,7 @@ class Listing:
         Raises:
             DataError: the file is no longer what the span was made from.
         """
-        with self.path.open("rb") as file:
+        with open_regular(self.path) as file:
             file.seek(span.start)
             content = file.read(span.stop - span.start)
         if zlib.crc32(content) != span.check:
@@ -122,16 +123,14 @@ def of_folder(root: Path, path: Path) -> Listing:
 
     All names are held in memory, about 1 kB each while they are sorted; beyond some millions, write a manifest.
     """
-    with path.open("w", encoding="ascii") as file:
-        for picture in images.find(root):
-            facts = _facts(picture)
-            file.write(json.dumps({"path": str(picture.relative_to(root)), **facts}) + "\n")
+    rows = ({"path": str(image.relative_to(root)), **_facts(image)} for image in images.find(root))
+    write_atomically(path, (json.dumps(row).encode() + b"\n" for row in rows))
     return Listing(path.absolute(), root.absolute(), "jsonl")
 
 
-def _facts(picture: Path) -> dict[str, int]:
+def _facts(image: Path) -> dict[str, int]:
     try:
-        found = os.stat(picture)
+        found = os.stat(image)
     except OSError:  # a broken link; reading it will say so
         return {}
     return {"bytes": found.st_size, "modified": found.st_mtime_ns}

@@ -9,7 +9,7 @@ from typing import Any
 
 from fcdd import folders
 from fcdd.detector import load
-from fcdd.files import refuse_existing, whole_folder
+from fcdd.outputs import whole_folder
 from fcdd.report import inspection
 
 
@@ -17,13 +17,12 @@ def predict(
     model: Path, inputs: Path, output: Path, overwrite: bool, skip_bad: bool, quiet: bool, threads: int = 0
 ) -> dict[str, Any]:
     """Verdicts of all images of a folder, or of one image, as files in `output`."""
-    refuse_existing([output], overwrite)
-    detector = load(model, threads)
-    paths, skipped = folders.usable(inputs, skip_bad)
-    root = inputs if inputs.is_dir() else inputs.parent
-    with whole_folder(output) as part:
+    with whole_folder(output, inputs=[model, inputs], overwrite=overwrite) as draft:
+        detector = load(model, threads)
+        paths, skipped = folders.usable(inputs, skip_bad)
+        root = inputs if inputs.is_dir() else inputs.parent
         begun = time.monotonic()
-        rows = inspection.write_results(detector, paths, root, part, quiet)
+        rows = inspection.write_results(detector, paths, root, draft, quiet)
         seconds = time.monotonic() - begun
     verdicts = dict(Counter(row["verdict"] for row in rows))
     return {

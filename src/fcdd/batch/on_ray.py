@@ -7,11 +7,11 @@ listing, may be computed twice and is still there once; and finished ones need n
 
 from __future__ import annotations
 
-import logging
 import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from fcdd.batch.tables import FORMATS
 from fcdd.detector.runtime import Runtime
 from fcdd.errors import DataError, FcddError, ImageError, ModelError
 from fcdd.interrupt import Interrupted
-from fcdd.progress import bar
+from fcdd.progress import bar, only_errors_of
 
 
 def predict(
@@ -74,9 +74,8 @@ def _score(run: Run, left: list[Span], address: str, cpus: int, quiet: bool) -> 
     """Have all partitions that are left written by workers with `cpus` CPUs each."""
     total = sum(run.held(span) for span in left)
     try:
-        with connected(address), bar("scoring", run.items, run.items - total, quiet=quiet) as shown:
-            if threading.current_thread() is threading.main_thread():  # Ray's own handler would leave without a word
-                signal.signal(signal.SIGTERM, signal.default_int_handler)
+        shown_bar = bar("scoring", run.items, run.items - total, quiet=quiet)
+        with connected(address), shown_bar as shown, _terminable(), only_errors_of("ray.data"):
             for outcome in _dataset(run, left, cpus).iter_rows():
                 if outcome["failure"]:
                     raise DataError(outcome["failure"])
@@ -88,11 +87,23 @@ def _score(run: Run, left: list[Span], address: str, cpus: int, quiet: bool) -> 
         ) from None
 
 
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM raises KeyboardInterrupt during the block: Ray's own handler would end the process without a word."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
 def _dataset(run: Run, left: list[Span], cpus: int) -> Any:
     """The partitions that are left, one a block, and what the workers say of each when it is written."""
     import ray.data
 
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
     ray.data.DataContext.get_current().enable_progress_bars = False
     there = int(ray.cluster_resources().get("CPU", 0))
     if 0 < there < cpus:

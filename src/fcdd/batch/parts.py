@@ -14,16 +14,18 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from fcdd import outputs
 from fcdd.batch import listing
 from fcdd.batch.listing import Listing, Span
 from fcdd.batch.tables import Format, encoded
 from fcdd.errors import DataError
-from fcdd.files import write_atomically
+from fcdd.files import open_regular, told, write_atomically
 
 SMALLEST, LARGEST, WANTED = 32, 1000, 1000  # items of a partition, and partitions where the items allow
 WORST = 10
 TRIES = 5  # a picture that kills its worker must not do so for ever
 RUN, MODEL, INPUTS, SUMMARY = "run.json", "model.onnx", "inputs.jsonl", "summary.json"
+ENTRIES = (RUN, MODEL, INPUTS, SUMMARY, "part-*", ".part-*", ".tries-*")  # of a run's folder
 
 
 @dataclass(frozen=True)
@@ -139,29 +141,24 @@ def opened(model: Path, inputs: Path, output: Path, format: Format, overwrite: b
 
     Raises:
         DataError: `output` holds something else, or a run with another model, input or format, and must not be
-            overwritten; another process is at it; nothing to score.
+            overwritten; nothing to score.
+        OutputError: `output` must not be written, or another process is at it.
     """
-    from filelock import FileLock, Timeout  # comes with Ray
-
-    _keep_apart(model, inputs, output)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(output.with_name(f".{output.name}.lock"))
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise DataError(f"{output}: another process is writing it. Wait for its end, or choose another -o") from None
-    draft = output.with_name(f".{output.name}.part")
-    try:
-        _tidy(draft, output)
-        yield _settled(_drafted(model, inputs, draft, format), output, overwrite)
-    finally:
-        _tidy(draft, output)
-        lock.release()
+    draft = outputs.draft_of(output)
+    with outputs.claimed_folder(output, inputs=[model, inputs]):
+        try:
+            if (output / RUN).is_file():
+                _tidy(output)
+            yield _settled(_drafted(model, inputs, draft, format), output, overwrite)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+            if (output / RUN).is_file():
+                _tidy(output)
 
 
-def _tidy(draft: Path, output: Path) -> None:
-    """Remove what workers and drivers that died have left."""
-    for path in (draft, *output.glob(".part-*")):
+def _tidy(output: Path) -> None:
+    """Remove what workers that died have left in a run's folder."""
+    for path in output.glob(".part-*"):
         shutil.rmtree(path, ignore_errors=True)
     for path in output.glob(".tries-*"):
         path.unlink()
@@ -170,7 +167,8 @@ def _tidy(draft: Path, output: Path) -> None:
 def _drafted(model: Path, inputs: Path, draft: Path, format: Format) -> Run:
     """The run that is asked for, in a folder that is not yet in its place, with its own copy of the model: the
     user's may be replaced meanwhile, or lie where only this machine sees it."""
-    draft.mkdir()
+    with told(draft):
+        draft.mkdir()
     if inputs.is_dir():
         listed = listing.of_folder(inputs, draft / INPUTS)
     elif inputs.is_file():
@@ -180,7 +178,8 @@ def _drafted(model: Path, inputs: Path, draft: Path, format: Format) -> Run:
     fingerprint, items = listed.fingerprint()
     if not items:
         raise DataError(f"{inputs}: no images in it")
-    content = model.read_bytes()
+    with open_regular(model) as file:
+        content = file.read()
     write_atomically(draft / MODEL, content)
     return Run(draft, listed, hashlib.sha256(content).hexdigest(), fingerprint, items, partition_size(items), format)
 
@@ -188,10 +187,10 @@ def _drafted(model: Path, inputs: Path, draft: Path, format: Format) -> Run:
 def _settled(draft: Run, output: Path, overwrite: bool) -> Run:
     """The draft moved to `output`, or the run that is there already if it is the same."""
     if overwrite or not output.exists():
+        outputs.refuse_folder(output, overwrite)
         write_atomically(draft.folder / RUN, json.dumps(draft.identity(), indent=1).encode())
-        if output.exists():
-            shutil.rmtree(output)
-        draft.folder.rename(output)
+        outputs.mark(draft.folder, ENTRIES)
+        outputs.put(draft.folder, output)
     elif not (output / RUN).is_file():
         raise DataError(f"{output}: exists and is no run of this kind. Choose another -o, or pass --overwrite")
     else:
@@ -205,13 +204,3 @@ def _settled(draft: Run, output: Path, overwrite: bool) -> Run:
     ours = draft.listing.path.parent == draft.folder.absolute()
     listed = replace(draft.listing, path=folder / INPUTS) if ours else draft.listing
     return replace(draft, folder=folder, listing=listed)
-
-
-def _keep_apart(model: Path, inputs: Path, output: Path) -> None:
-    """Overwriting must not remove what is to be read, and the results must not lie among the pictures."""
-    place = output.resolve()
-    for path in (model, inputs):
-        if place == path.resolve() or place in path.resolve().parents:
-            raise DataError(f"{output}: holds {path}. Choose another -o")
-    if inputs.is_dir() and inputs.resolve() in place.parents:
-        raise DataError(f"{output}: lies inside {inputs}. Choose another -o")

@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from fcdd.files import utf8
+
 Format = Literal["parquet", "jsonl"]
 FORMATS: tuple[Format, ...] = ("parquet", "jsonl")
 Table = Literal["results", "errors"]
@@ -20,7 +22,7 @@ def encoded(rows: Sequence[Mapping[str, Any]], format: Format, table: Table) -> 
     from pyarrow import parquet
 
     # Parquet's strings are UTF-8, and a file's name need not be.
-    safe = [{**row, "file": row["file"].encode("utf-8", "backslashreplace").decode()} for row in rows]
+    safe = [{**row, "file": utf8(row["file"]).decode()} for row in rows]
     out = io.BytesIO()
     parquet.write_table(pa.Table.from_pylist(safe, _schema(table)), out, compression="zstd")
     return out.getvalue()

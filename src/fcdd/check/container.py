@@ -8,6 +8,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from fcdd.files import open_regular
+
 _CONTENTS = {
     b"\x89PNG": ("PNG", (".png",)),
     b"\xff\xd8": ("JPEG", (".jpg", ".jpeg")),
@@ -23,7 +25,7 @@ _STANDARD_TABLE = 3685  # sum of the JPEG standard's luminance quantisation tabl
 
 def identify(path: Path) -> tuple[str, int]:
     """The format by content if the suffix contradicts it, else ""; and the JPEG quality, 100 for all else."""
-    with open(path, "rb") as stream:
+    with open_regular(path) as stream:
         head = stream.read(4)
         kind, suffixes = next((known for magic, known in _CONTENTS.items() if head.startswith(magic)), ("", ()))
         wrong = kind if path.suffix.lower() not in suffixes else ""

@@ -7,9 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
-from fcdd.cli.common import SOMETHING_WRONG, Json, SkipBad, Threads, app, reported, set_threads, tell
+from fcdd.cli.common import (
+    SOMETHING_WRONG,
+    Json,
+    SkipBad,
+    Threads,
+    app,
+    refuse_unused,
+    reported,
+    set_threads,
+    suffixed,
+    tell,
+)
 from fcdd.errors import FcddError
-from fcdd.files import refuse_existing, write_atomically
+from fcdd.files import utf8, write_atomically
+from fcdd.outputs import claimed, together
 
 
 @app.command()
@@ -33,13 +45,18 @@ def audit(
     with reported():
         if fail_on not in (None, "high", "medium", "low"):
             raise FcddError(f"--fail-on {fail_on}: must be high, medium or low")
-        outputs = [output] if compare else [output, output.with_suffix(".json"), output.with_suffix(".roi.png")]
-        refuse_existing(outputs, overwrite)
-        set_threads(threads)
         if compare:
-            _compare(model, parts, clean, output, skip_bad, json_)
-            return
-        found = _audit(model, parts, output, skip_bad, json_)
+            refuse_unused("not with --compare, which finds nothing new", fail_on=fail_on)
+        else:
+            refuse_unused("only with --compare", clean=clean)
+        suffixed(output, ".html", ".htm")
+        outputs = [output] if compare else [output, output.with_suffix(".json"), output.with_suffix(".roi.png")]
+        with claimed(outputs, inputs=[model, parts, clean], overwrite=overwrite):
+            set_threads(threads)
+            if compare:
+                _compare(model, parts, clean, output, skip_bad, json_)
+                return
+            found = _audit(model, parts, output, skip_bad, json_)
     if fail_on and found.reaches(fail_on):
         raise typer.Exit(SOMETHING_WRONG)
 
@@ -48,7 +65,9 @@ def _audit(model: Path, parts: Path, output: Path, skip_bad: bool, json_: bool) 
     from fcdd import audit as auditing
 
     found = auditing.audit(model, parts, skip_bad=skip_bad, quiet=json_)
-    findings = auditing.write(found, output)
+    findings = output.with_suffix(".json")
+    with together([output, findings]) as draft:
+        auditing.write(found, draft / output.name)
     told = found.to_dict()
     for finding in told["findings"]:
         finding["cue"] = None if finding["cue"] is None else {**finding["cue"], "patches": []}  # they fill screens
@@ -69,5 +88,5 @@ def _compare(before: Path, after: Path, clean: Path | None, output: Path, skip_b
     from fcdd.audit import compare as comparing
 
     told = comparing.compare(before, after, clean, skip_bad)
-    write_atomically(output, comparing.page(told).encode())
+    write_atomically(output, utf8(comparing.page(told)))
     tell({**told.to_dict(), "report": str(output)}, json_, *comparing.lines(told), f"page      {output}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,9 +9,10 @@ import numpy as np
 import typer
 
 from fcdd import images
-from fcdd.cli.common import Json, Threads, app, figure_lines, reported, set_threads, tell
+from fcdd.cli.common import Json, Seed, Threads, app, figure_lines, reported, set_threads, tell
 from fcdd.cli.evaluate import evaluate_model
 from fcdd.cli.train import TrainOptions, train_model
+from fcdd.outputs import whole_folder
 from fcdd.report import contact_sheet
 from fcdd.report.colours import colour, overlay
 from fcdd.report.inspection import heat
@@ -23,21 +23,22 @@ if TYPE_CHECKING:
 SHOWN_SEVERITY = 6  # of ten, from faint to severe: what the sheet shows of each defect
 
 
-def run_demo(output: Path, seed: int = 0, quiet: bool = False) -> dict[str, Any]:
+def run_demo(output: Path, seed: int = 0, overwrite: bool = False, quiet: bool = False) -> dict[str, Any]:
     """Write plates, model, report and heatmaps into `output`; the figures as plain values."""
     from fcdd.anomalies.plates import write
     from fcdd.detector import load
 
-    if output.exists():
-        shutil.rmtree(output)
-    plates = write(output / "plates", seed)
-    model = output / "plate.safetensors"
-    trained = train_model(plates / "train" / "good", None, None, model, TrainOptions(seed=seed), quiet=quiet)
-    page = output / "evaluation.html"
-    figures = evaluate_model(model, plates, page, overwrite=False, skip_bad=False, quiet=quiet)
-    sheet = output / "heatmaps.png"
-    _sheet(load(model), plates, sheet)
-    return {**figures, "training": trained, "picture": str(sheet), "plates": str(plates)}
+    plates, model, page, sheet = "plates", "plate.safetensors", "evaluation.html", "heatmaps.png"
+    with whole_folder(output, overwrite=overwrite) as draft:
+        good = write(draft / plates, seed) / "train" / "good"
+        trained = train_model(good, None, None, draft / model, TrainOptions(seed=seed), quiet=quiet)
+        figures = evaluate_model(
+            draft / model, draft / plates, draft / page, overwrite=False, skip_bad=False, quiet=quiet
+        )
+        _sheet(load(draft / model), draft / plates, draft / sheet)
+    training = {**trained, "model": str(output / model), "report": str((output / model).with_suffix(".html"))}
+    places = {"report": str(output / page), "picture": str(output / sheet), "plates": str(output / plates)}
+    return {**figures, "training": training, **places}
 
 
 def _sheet(detector: Judge, plates: Path, path: Path) -> None:
@@ -61,14 +62,15 @@ def _sheet(detector: Judge, plates: Path, path: Path) -> None:
 @app.command()
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for everything it makes.")] = Path("fcdd-demo"),
-    seed: int = 0,
+    seed: Seed = 0,
+    overwrite: Annotated[bool, typer.Option(help="Replace the folder of an earlier demo.")] = False,
     threads: Threads = 0,
     json_: Json = False,
 ) -> None:
     """Make an inspection set of metal plates, train on its good ones, and show what the detector finds."""
     with reported():
         set_threads(threads)
-        figures = run_demo(output, seed, quiet=json_)
+        figures = run_demo(output, seed, overwrite, quiet=json_)
         tell(
             figures,
             json_,
@@ -76,5 +78,5 @@ def demo(
             *figure_lines(figures),
             f"plates    {figures['plates']}   (try the other commands on them)",
             f"page      {figures['report']}",
-            f"picture   {figures['picture']}",
+            f"image     {figures['picture']}",
         )

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fcdd import folders
-from fcdd.cli.common import Json, Threads, app, reported, tell
+from fcdd.cli.common import Json, Threads, app, reported, share, tell
 from fcdd.detector import calibration, load
 
 
@@ -24,7 +24,7 @@ def drifted(model: Path, inputs: Path, level: float, threads: int = 0) -> dict[s
 def drift(
     model: Annotated[Path, typer.Argument(help="A model file of `fcdd train` or `fcdd export`.")],
     inputs: Annotated[Path, typer.Argument(help="Folder of new images, most of them presumably good.")],
-    level: Annotated[float, typer.Option(help="Chance of a false alarm.")] = 0.01,
+    level: Annotated[float, typer.Option(callback=share, help="Chance of a false alarm.")] = 0.01,
     threads: Threads = 0,
     json_: Json = False,
 ) -> None:

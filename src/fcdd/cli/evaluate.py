@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from fcdd import folders
-from fcdd.cli.common import Json, SkipBad, Threads, app, figure_lines, reported, tell
+from fcdd.cli.common import Json, SkipBad, Threads, app, figure_lines, reported, suffixed, tell
 from fcdd.detector import load
-from fcdd.files import refuse_existing
+from fcdd.outputs import claimed
 from fcdd.report import Card, inspection, render
 
 
@@ -19,18 +19,15 @@ def evaluate_model(
     model: Path, root: Path, page: Path, overwrite: bool, skip_bad: bool, quiet: bool, threads: int = 0
 ) -> dict[str, Any]:
     """Figures of a saved model on labelled images, and the page that shows them."""
-    refuse_existing([page], overwrite)
-    detector = load(model, threads)
-    pictures = folders.read_test(root, skip_bad=skip_bad)
-    evaluation, items, pixel = inspection.evaluate(detector, pictures, quiet)
-    cards = [] if evaluation.aupro is None else [_aupro(evaluation.aupro)]
-    subtitle = f"{model.name} on {len(items)} images of {root}"
-    render(
-        inspection.report(
-            model.stem, subtitle, items, detector.calibration, inspection.model_card(detector), pixel, cards
-        ),
-        page,
-    )
+    suffixed(page, ".html", ".htm")
+    with claimed([page], inputs=[model, root], overwrite=overwrite):
+        detector = load(model, threads)
+        labelled = folders.read_test(root, skip_bad=skip_bad)
+        evaluation, items, pixel = inspection.evaluate(detector, labelled, quiet)
+        cards = [] if evaluation.aupro is None else [_aupro(evaluation.aupro)]
+        subtitle = f"{model.name} on {len(items)} images of {root.resolve().name}"
+        card = inspection.model_card(detector)
+        render(inspection.report(model.stem, subtitle, items, detector.calibration, card, pixel, cards), page)
     return {"report": str(page), **asdict(evaluation)}
 
 

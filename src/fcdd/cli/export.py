@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from fcdd import folders
-from fcdd.cli.common import Json, Threads, app, reported, set_threads, tell
+from fcdd.cli.common import Json, Threads, app, reported, set_threads, suffixed, tell
 from fcdd.errors import DataError
-from fcdd.files import refuse_existing
+from fcdd.outputs import claimed
 
 
 def export_model(model: Path, output: Path, good: Path | None, precision: str, quiet: bool) -> dict[str, Any]:
@@ -45,9 +45,8 @@ def export(
     """Write a detector as one ONNX file that needs no torch, after checking that it answers the same."""
     with reported():
         target = output or model.with_suffix(".onnx")
-        if target.suffix != ".onnx":
-            raise DataError(f"{target}: name it .onnx, by which the other commands know it")
-        refuse_existing([target], overwrite)
-        set_threads(threads)
-        told = export_model(model, target, images, precision, quiet=json_)
+        suffixed(target, ".onnx")
+        with claimed([target], inputs=[model, images], overwrite=overwrite):
+            set_threads(threads)
+            told = export_model(model, target, images, precision, quiet=json_)
         tell(told, json_, told["sentence"], f"model     {told['model']}   ({told['megabytes']:.1f} MB)")

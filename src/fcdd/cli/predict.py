@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fcdd.cli.common import SOMETHING_WRONG, Json, SkipBad, Threads, app, reported, tell
+from fcdd.cli.common import SOMETHING_WRONG, Json, Threads, app, place_of, refuse_unused, reported, tell
 from fcdd.errors import FcddError
 
 
@@ -17,10 +17,14 @@ def predict(
     inputs: Annotated[Path, typer.Argument(help="An image, a folder of images, or with --on a manifest.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for scores and overlays.")] = Path("results"),
     fail_on: Annotated[str | None, typer.Option(help="ng or review: exit with 1 where there is one.")] = None,
-    skip_bad: SkipBad = False,
-    overwrite: Annotated[bool, typer.Option(help="Replace an existing folder.")] = False,
+    skip_bad: Annotated[
+        bool, typer.Option(help="Leave out files that cannot be read; with --on ray this is always so.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing folder that fcdd made.")] = False,
     on: Annotated[str, typer.Option(help="local, ray, or ray:ADDRESS of a cluster, for large collections.")] = "local",
-    format_: Annotated[str, typer.Option("--format", help="With --on ray: parquet or jsonl.")] = "parquet",
+    format_: Annotated[
+        str | None, typer.Option("--format", help="With --on ray: parquet, which is the default, or jsonl.")
+    ] = None,
     threads: Threads = 0,
     json_: Json = False,
 ) -> None:
@@ -28,17 +32,16 @@ def predict(
     with reported():
         if fail_on not in (None, "ng", "review"):
             raise FcddError(f"--fail-on {fail_on}: must be ng or review")
-        where, _, address = on.partition(":")
-        if where == "ray":
-            from fcdd.batch import on_ray
+        on_ray, address = place_of(on)
+        if on_ray:
+            from fcdd.batch import on_ray as cluster
 
-            told = on_ray.predict(model, inputs, output, address, format_, overwrite, threads, quiet=json_)
-        elif where == "local":
+            told = cluster.predict(model, inputs, output, address, format_ or "parquet", overwrite, threads, json_)
+        else:
             from fcdd.batch import local
 
+            refuse_unused("only with --on ray; else the results are scores.csv and results.jsonl", format=format_)
             told = local.predict(model, inputs, output, overwrite, skip_bad, quiet=json_, threads=threads)
-        else:
-            raise FcddError(f"--on {on}: choose local, ray or ray:ADDRESS")
         counts = told["verdicts"]
         tell(
             told,

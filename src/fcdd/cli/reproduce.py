@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from fcdd.cli.common import SOMETHING_WRONG, Json, app, reported, tell
+from fcdd.cli.common import SOMETHING_WRONG, Json, app, not_negative, place_of, refuse_unused, reported, tell
 
 if TYPE_CHECKING:
     from fcdd.paper.experiments import Report
@@ -37,8 +37,8 @@ def reproduce(
         "results"
     ),
     budget: Annotated[str, typer.Option(help="smoke, short or paper: epochs, seeds and classes.")] = "short",
-    epochs: Annotated[int, typer.Option(help="Instead of the budget's.")] = 0,
-    seeds: Annotated[int, typer.Option(help="Number of seeds, instead of the budget's.")] = 0,
+    epochs: Annotated[int, typer.Option(min=0, help="Instead of the budget's; 0 keeps it.")] = 0,
+    seeds: Annotated[int, typer.Option(min=0, help="Number of seeds, instead of the budget's; 0 keeps it.")] = 0,
     classes: Annotated[str, typer.Option(help="Comma-separated, instead of all.")] = "",
     datasets: Annotated[str, typer.Option(help="Comma-separated, where the experiment has several.")] = "",
     methods: Annotated[str, typer.Option(help="Comma-separated columns to run, where there are several.")] = "",
@@ -47,11 +47,17 @@ def reproduce(
     oe: Annotated[str, typer.Option(help="Corpus of Outlier Exposure, where the recipe has one.")] = "",
     set_: Annotated[list[str] | None, typer.Option("--set", help="Override any recipe value: NAME=VALUE.")] = None,
     protocol: Annotated[str, typer.Option(help="paper, or authors for what their code does instead.")] = "paper",
-    workers: Annotated[int, typer.Option(help="Processes at a time; 0 for one a core.")] = 0,
+    workers: Annotated[int, typer.Option(min=0, help="Processes at a time; 0 for one a core.")] = 0,
     on: Annotated[str, typer.Option(help="local, ray, or ray:ADDRESS of a cluster.")] = "local",
-    cpus: Annotated[float, typer.Option(help="CPUs a job asks of Ray for.")] = 1.0,
-    gpus: Annotated[float, typer.Option(help="GPUs a job asks of Ray for.")] = 0.0,
-    checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between two checkpoints.")] = 30.0,
+    cpus: Annotated[
+        float | None, typer.Option(callback=not_negative, help="With --on ray: CPUs a job asks for, else one.")
+    ] = None,
+    gpus: Annotated[
+        float | None, typer.Option(callback=not_negative, help="With --on ray: GPUs a job asks for, else none.")
+    ] = None,
+    checkpoint_seconds: Annotated[
+        float, typer.Option(callback=not_negative, help="Seconds between two checkpoints.")
+    ] = 30.0,
     retry_failed: Annotated[bool, typer.Option(help="Run failed jobs again.")] = False,
     status: Annotated[
         bool,
@@ -66,13 +72,19 @@ def reproduce(
     What is done is not run again; a stopped or killed job goes on from its checkpoint with the next call.
     """
     with reported(f"Go on with the same command: fcdd {' '.join(sys.argv[1:])}"):
-        from fcdd.errors import FcddError
         from fcdd.paper import grid
         from fcdd.paper.experiments import EXPERIMENTS, publish
         from fcdd.paper.options import Options
         from fcdd.training import recipe as recipes
 
         planned = EXPERIMENTS[experiment]
+        on_ray, address = place_of(on)
+        if on_ray:
+            refuse_unused("not with --on ray, where --cpus says how many run at a time", workers=workers or None)
+        else:
+            refuse_unused("only with --on ray", cpus=cpus, gpus=gpus)
+        if status:
+            refuse_unused("not with --status, which only looks", retry_failed=retry_failed)
         options = Options(
             data=data,
             output=output,
@@ -98,17 +110,15 @@ def reproduce(
         options.remember(experiment)
         if retry_failed:
             ledger.forgive(tasks)
-        where, _, address = on.partition(":")
-        if where == "local":
+        if on_ray:
+            from fcdd.paper.cluster import run_on_ray
+
+            asked = (1.0 if cpus is None else cpus, gpus or 0.0)
+            run_on_ray(ledger, tasks, address, *asked, json_, checkpoint_seconds)
+        else:
             from fcdd.paper.workers import run_locally
 
             run_locally(ledger, tasks, workers, json_, checkpoint_seconds)
-        elif where == "ray":
-            from fcdd.paper.cluster import run_on_ray
-
-            run_on_ray(ledger, tasks, address, cpus, gpus, json_, checkpoint_seconds)
-        else:
-            raise FcddError(f"--on {on}: choose local, ray or ray:ADDRESS")
         report, files = publish(experiment, options, ledger, tasks)
         reached = grid.status(ledger, tasks, workers)
         _tell_report(report, files, reached, json_)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fcdd.cli.common import Json, Threads, app, reported, set_threads
+from fcdd.cli.common import Json, Seed, Threads, app, not_negative, reported, set_threads
+from fcdd.outputs import resumed_folder
 from fcdd.training.recipe import names
+
+ENTRIES = ("result.json", "model.safetensors", "heatmaps.png", "checkpoint.safetensors")  # of a run's folder
 
 
 @app.command()
@@ -26,20 +29,23 @@ def run(
             help="Anomalies: confetti, folder:DIR, or a corpus such as cifar100; an unknown name lists all corpora."
         ),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Instead of the recipe's.")] = None,
-    seed: int = 0,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Instead of the recipe's.")] = None,
+    seed: Seed = 0,
     weights: Annotated[str | None, typer.Option(help="File of ImageNet weights, or none for a random start.")] = None,
     network: Annotated[str | None, typer.Option(help="Instead of the recipe's, such as vgg16.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Override any recipe value: NAME=VALUE.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder of the result.")] = None,
     authors_protocol: Annotated[bool, typer.Option(help="Keep training anomalies in the test set.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Start anew where a result or checkpoint exists.")] = False,
-    checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between two checkpoints.")] = 30.0,
+    checkpoint_seconds: Annotated[
+        float, typer.Option(callback=not_negative, help="Seconds between two checkpoints.")
+    ] = 30.0,
     threads: Threads = 0,
     json_: Json = False,
 ) -> None:
     """Train and evaluate one model of a paper recipe. A stopped run goes on where it was."""
-    with reported(f"Resume with the same command: fcdd {' '.join(sys.argv[1:])}"):
+    again = " ".join(word for word in sys.argv[1:] if word != "--overwrite")
+    with reported(f"Resume with: fcdd {again}"):
         from fcdd.paper.run import Job
         from fcdd.paper.run import run as run_job
         from fcdd.training import recipe as recipes
@@ -49,19 +55,21 @@ def run(
         overrides = {k: v for k, v in named.items() if v is not None}
         overrides |= dict(recipes.parse_override(text) for text in set_ or [])
         chosen = recipes.load(recipe, overrides)
+        file = None if weights in (None, "none") else Path(str(weights))
         job = Job(
             recipe=chosen if epochs is None else chosen.shortened(epochs),
             normal=normal,
             data=data,
             seed=seed,
-            weights=None if weights in (None, "none") else Path(str(weights)),
+            weights=file,
             random_start=weights == "none",
             authors_protocol=authors_protocol,
         )
         folder = output or Path("runs") / f"{Path(recipe).stem}-{normal}-seed{seed}"
-        if overwrite and folder.exists():
-            shutil.rmtree(folder)
-        _print_result(run_job(job, folder, quiet=json_, checkpoint_seconds=checkpoint_seconds), json_)
+        first = os.environ.get("RANK", "0") == "0"  # of several processes, one looks after the folder
+        alone = resumed_folder(folder, ENTRIES, inputs=[data, file], overwrite=overwrite) if first else nullcontext()
+        with alone:
+            _print_result(run_job(job, folder, quiet=json_, checkpoint_seconds=checkpoint_seconds), json_)
 
 
 def _print_result(result: dict[str, Any], as_json: bool) -> None:

@@ -14,11 +14,23 @@ import typer
 from numpy.typing import NDArray
 
 from fcdd import folders, images
-from fcdd.cli.common import Json, SkipBad, Threads, app, reported, set_threads, tell
+from fcdd.cli.common import (
+    Json,
+    Seed,
+    SkipBad,
+    Threads,
+    app,
+    refuse_unused,
+    reported,
+    set_threads,
+    share,
+    suffixed,
+    tell,
+)
 from fcdd.detector.settings import Settings
 from fcdd.errors import DataError
-from fcdd.files import refuse_existing
 from fcdd.nn.architecture import Architecture
+from fcdd.outputs import claimed, together
 from fcdd.report import inspection, render
 
 
@@ -36,7 +48,7 @@ class TrainOptions:
     epochs: int = 0  # of a network of the paper; 0 for its own number
     weights: Path | None = None
     skip_bad: bool = False
-    whole: bool = False  # the labelled pictures show other things than the part, not defects on it
+    whole: bool = False  # the labelled images show other things than the part, not defects on it
     outliers: Path | None = None  # images of other things, as auxiliary anomalies
     outlier_limit: int = 0  # at most so many of them, 0 for all
     neutralise: Path | None = None  # findings of an audit, whose cues are to tell nothing
@@ -52,12 +64,28 @@ def train_model(
     quiet: bool = False,
 ) -> dict[str, Any]:
     """Train a detector, save it to `output` and its report beside it."""
+    if defects is None:
+        refuse_unused("only with --defects", masks=masks, whole=options.whole)
+    if (options.review or 1) < (options.max_false_rejects or 0):
+        raise DataError("--review: must not be below --max-false-rejects, because a rejected part is reviewed as well")
+    if options.outliers is None:
+        refuse_unused("only with --outliers", outlier_limit=options.outlier_limit or None)
+    suffixed(output, ".safetensors")
+    files = [output, output.with_suffix(".html")]
+    read = [good, defects, masks, options.outliers, options.roi, options.ignore, options.weights, options.neutralise]
+    with claimed(files, inputs=read, overwrite=overwrite):
+        return _trained(good, defects, masks, output, options, quiet)
+
+
+def _trained(
+    good: Path, defects: Path | None, masks: Path | None, output: Path, options: TrainOptions, quiet: bool
+) -> dict[str, Any]:
+    """What `train_model` does once nothing stands in its way."""
     from fcdd.anomalies import cues
     from fcdd.detector.detector import Detector
     from fcdd.training.learners import LEARNERS
 
     page = output.with_suffix(".html")
-    refuse_existing([output, page], overwrite)
     begun = time.monotonic()
     found = folders.read_folder(good, defects, masks, skip_bad=options.skip_bad)
     known = cues.read(options.neutralise) if options.neutralise else []
@@ -82,8 +110,6 @@ def train_model(
         work=work,
         quiet=quiet,
     )
-    detector.save(output)
-    shutil.rmtree(work, ignore_errors=True)
     held = [found.good[i] for i in detector.held_out(len(found.good))]
     shown = folders.Labelled(
         [*held, *found.defects],
@@ -96,7 +122,11 @@ def train_model(
     subtitle = (
         f"Trained on {len(found.good) - len(held)} good images in {seconds:.0f} s; below are images it did not see"
     )
-    render(inspection.report(output.stem, subtitle, items, detector.calibration, inspection.model_card(detector)), page)
+    shown_page = inspection.report(output.stem, subtitle, items, detector.calibration, inspection.model_card(detector))
+    with together([output, page]) as draft:
+        detector.save(draft / output.name)
+        render(shown_page, draft / page.name)
+    shutil.rmtree(work, ignore_errors=True)
     return {
         "model": str(output),
         "method": options.method,
@@ -143,7 +173,7 @@ def train(
     outliers: Annotated[
         Path | None, typer.Option(help="Folder of images of other things, to learn from as anomalies.")
     ] = None,
-    outlier_limit: Annotated[int, typer.Option(help="At most so many outliers; 0 for all.")] = 0,
+    outlier_limit: Annotated[int, typer.Option(min=0, help="At most so many outliers; 0 for all.")] = 0,
     whole: Annotated[
         bool, typer.Option(help="The labelled images show other things than the part, not defects on it.")
     ] = False,
@@ -152,9 +182,13 @@ def train(
     neutralise: Annotated[
         Path | None, typer.Option(help="Findings of `fcdd audit`: their cues shall not count.")
     ] = None,
-    max_false_rejects: Annotated[float | None, typer.Option(help="Share of good parts that may be rejected.")] = None,
-    review: Annotated[float | None, typer.Option(help="Share of good parts that may go to review.")] = None,
-    seed: int = 0,
+    max_false_rejects: Annotated[
+        float | None, typer.Option(callback=share, help="Share of good parts that may be rejected.")
+    ] = None,
+    review: Annotated[
+        float | None, typer.Option(callback=share, help="Share of good parts that may go to review.")
+    ] = None,
+    seed: Seed = 0,
     method: Annotated[
         str,
         typer.Option(help="nominal describes good parts in closed form; fcdd is the paper's; sum adds up both."),
@@ -172,7 +206,7 @@ def train(
     weights: Annotated[
         Path | None, typer.Option(help="File of ImageNet weights; vgg needs one, or none for a random start.")
     ] = None,
-    epochs: Annotated[int, typer.Option(help="Of a network of the paper; 0 for a training of minutes.")] = 0,
+    epochs: Annotated[int, typer.Option(min=0, help="Of a network of the paper; 0 for a training of minutes.")] = 0,
     skip_bad: SkipBad = False,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing model and report.")] = False,
     threads: Threads = 0,

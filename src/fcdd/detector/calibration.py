@@ -205,6 +205,8 @@ class Drift:
 
 def drift(calibration: Sequence[float], new: Sequence[float], level: float = 0.01) -> Drift:
     """Two-sample Kolmogorov–Smirnov test with its exact p-value (conservative where scores tie)."""
+    if not 0 < level < 1:
+        raise CalibrationError(f"a level lies in (0, 1), got {level}")
     old, fresh = np.sort(np.asarray(calibration, np.float64)), np.sort(np.asarray(new, np.float64))
     if not (old.size and fresh.size and np.isfinite(old).all() and np.isfinite(fresh).all()):
         raise CalibrationError("drift needs finite scores on both sides")

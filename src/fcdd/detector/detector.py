@@ -18,6 +18,7 @@ import fcdd
 from fcdd import folders, images, modelfile
 from fcdd.anomalies.cues import Cue
 from fcdd.data.sources import Images
+from fcdd.detector.info import DETECTOR, described
 from fcdd.detector.judge import Judge, architecture_of, learnt
 from fcdd.detector.result import Grid
 from fcdd.detector.settings import Settings
@@ -239,13 +240,14 @@ class Detector(Judge):
     def load(path: Path | str) -> Detector:
         """A saved detector; ModelError where the file is damaged, changed, of another kind or too new."""
         tensors, info = modelfile.read(Path(path), "detector")
-        roi = tensors.pop("roi", None)
-        settings = Settings.from_dict(info["settings"])
-        detector = Detector(settings, seed=info["seed"], roi=None if roi is None else roi.numpy())
-        network = build(architecture_of(info))
-        network.restore(tensors)
-        detector._settle(network.eval().requires_grad_(False), Grid.from_dict(info["grid"]))
-        detector._remember(info)
+        with described(path, info, DETECTOR):
+            roi = tensors.pop("roi", None)
+            settings = Settings.from_dict(info["settings"])
+            detector = Detector(settings, seed=info["seed"], roi=None if roi is None else roi.numpy())
+            network = build(architecture_of(info))
+            network.restore(tensors)
+            detector._settle(network.eval().requires_grad_(False), Grid.from_dict(info["grid"]))
+            detector._remember(info)
         return detector
 
 

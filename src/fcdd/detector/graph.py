@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import logging
 import warnings
 from collections import Counter
 from typing import Any
@@ -20,6 +19,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from fcdd.detector.detector import Detector
 from fcdd.detector.result import Grid, strongest
 from fcdd.detector.runtime import CELLS, HEATMAP, INPUT, SCORE
+from fcdd.progress import only_errors_of
 
 OPSET = 18
 # Pillow resizes bytes with weights of 22 bits. Their upper and lower halves apart, every sum of weight times byte is a
@@ -60,9 +60,8 @@ def _network(detector: Detector) -> ModelProto:
     """The network alone: float (N, 3, H, W) in 0…255 → A (N, 1, h, w), for any N."""
     example = torch.zeros(2, 3, *detector.grid.shape)
     # The exporter talks to stdout and logs of its own.
-    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(), only_errors_of("torch.onnx"):
         warnings.simplefilter("ignore")
-        logging.getLogger("torch.onnx").setLevel(logging.ERROR)
         traced = torch.export.export(detector.network, (example,), dynamic_shapes=({0: torch.export.Dim("N", min=1)},))
         program = torch.onnx.export(traced, dynamo=True, opset_version=OPSET, verbose=False)
     assert program is not None

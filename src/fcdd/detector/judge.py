@@ -199,7 +199,7 @@ class Judge(ABC):
             "grid": asdict(self.grid),
             "top": self.top,
             "calibration": None if self._calibration is None else self._calibration.to_dict(),
-            "pixel_threshold": self.pixel_threshold,
+            "pixel_threshold": self.pixel_threshold if math.isfinite(self.pixel_threshold) else None,
             "pixel_floor": self.pixel_floor,
             "card": self.card,
         }
@@ -210,7 +210,8 @@ class Judge(ABC):
         self.top = info.get("top", self.top)  # in the settings, in files of schema 1
         given = info["calibration"]
         self._calibration = None if given is None else Calibration.from_dict(given)
-        self.pixel_threshold, self.pixel_floor = info["pixel_threshold"], info["pixel_floor"]
+        limit = info["pixel_threshold"]
+        self.pixel_threshold, self.pixel_floor = math.inf if limit is None else limit, info["pixel_floor"]
         self.card = info["card"]
 
 

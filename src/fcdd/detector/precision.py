@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from fcdd.detector.runtime import INPUT
+from fcdd.progress import only_errors_of
 
 SMALL = 1024  # constants of fewer values stay as they are: nothing is won
 
@@ -57,17 +57,17 @@ def quantised(model: ModelProto, inputs: Sequence[NDArray[np.uint8]]) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         whole, reduced = Path(folder) / "whole.onnx", Path(folder) / "reduced.onnx"
         onnx.save(model, whole)
-        logging.getLogger().setLevel(logging.ERROR)  # it warns that the model was not preprocessed, as intended
-        quantize_static(
-            whole,
-            reduced,
-            Reader(),
-            quant_format=QuantFormat.QDQ,
-            per_channel=True,
-            activation_type=QuantType.QUInt8,
-            weight_type=QuantType.QInt8,
-            nodes_to_quantize=nodes,
-        )
+        with only_errors_of(""):  # it warns that the model was not preprocessed, as intended
+            quantize_static(
+                whole,
+                reduced,
+                Reader(),
+                quant_format=QuantFormat.QDQ,
+                per_channel=True,
+                activation_type=QuantType.QUInt8,
+                weight_type=QuantType.QInt8,
+                nodes_to_quantize=nodes,
+            )
         return reduced.read_bytes()
 
 

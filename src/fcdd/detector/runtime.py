@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fcdd.detector import onnxfile
+from fcdd.detector.info import RUNTIME, described
 from fcdd.detector.judge import Judge
 from fcdd.detector.result import Grid
 from fcdd.detector.settings import Settings
@@ -37,10 +38,13 @@ class Runtime(Judge):
         `threads` 0 takes all cores. What runs are the very bytes that were checked.
         """
         self.graph, info = onnxfile.read(Path(path))
-        super().__init__(Settings.from_dict(info["settings"]), info["seed"])
-        self._grid = Grid.from_dict(info["grid"])
-        self._inside = np.array([[cell == "1" for cell in row] for row in info["inside"]], np.bool_)
-        self._remember(info)
+        with described(path, info, RUNTIME):
+            super().__init__(Settings.from_dict(info["settings"]), info["seed"])
+            self._grid = Grid.from_dict(info["grid"])
+            self._inside = np.array([[cell == "1" for cell in row] for row in info["inside"]], np.bool_)
+            if self._inside.shape != self._grid.cells or not self._inside.any():
+                raise ModelError(f"{path}: inside must be {self._grid.cells} cells, at least one of them 1")
+            self._remember(info)
         self.precision: str = info["precision"]
         self.parity: dict[str, Any] = info["parity"]
         self.threads = threads or os.cpu_count() or 1
@@ -56,7 +60,10 @@ class Runtime(Judge):
         return {**super().info(), "inside": rows_of(self.inside), "precision": self.precision, "parity": self.parity}
 
     def _cells(self, inputs: NDArray[np.uint8]) -> NDArray[np.float32]:
-        return self._run(inputs)
+        cells = self._run(inputs)
+        if cells.shape != (len(inputs), *self.grid.cells) or not np.isfinite(cells).all():
+            raise ModelError(f"the graph gives cells {cells.shape} that are not as described; export the model again")
+        return cells
 
     @contextmanager
     def _workers(self) -> Iterator[int]:
@@ -89,6 +96,8 @@ def _onnxruntime(graph: bytes, _: tuple[int, int], threads: int, name: str) -> C
     import onnxruntime
 
     loaded = session(graph, threads, name)
+    if INPUT not in {one.name for one in loaded.get_inputs()} or CELLS not in {o.name for o in loaded.get_outputs()}:
+        raise ModelError(f"{name}: its graph does not lead from {INPUT} to {CELLS}; it was not made by fcdd export")
     # Else it would also compute the heatmap, at the size of the network's input.
     run = onnxruntime.RunOptions()
     run.only_execute_path_to_fetches = True

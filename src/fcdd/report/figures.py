@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
+from fcdd.files import write_atomically
 from fcdd.report.content import Array, to_image
 
 INK, PAPER = (30, 30, 34), (255, 255, 255)
@@ -45,7 +47,9 @@ def contact_sheet(
             scale = cell / max(image.size)
             image = image.resize((max(round(image.width * scale), 1), max(round(image.height * scale), 1)))
             sheet.paste(image, (x + (cell - image.width) // 2, y + (cell - image.height) // 2))
-    sheet.save(path)
+    content = io.BytesIO()
+    sheet.save(content, Image.registered_extensions()[Path(path).suffix.lower()])
+    write_atomically(path, content.getvalue())
 
 
 def fit(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: float) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
+import os
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,7 @@ from fcdd import images, metrics
 from fcdd.detector.calibration import Calibration
 from fcdd.detector.judge import Judge
 from fcdd.detector.result import Result
+from fcdd.files import utf8, write_atomically
 from fcdd.metrics import Ranking
 from fcdd.nn.architecture import AnyArchitecture, Architecture, FcnArchitecture
 from fcdd.progress import bar
@@ -29,6 +32,7 @@ from fcdd.report.content import THUMBNAIL, mistake
 from fcdd.report.drawing import captioned, outlined, words
 from fcdd.report.page import render_results
 
+LONGEST_NAME = 255  # bytes of a file's name on the usual file systems
 LARGE = 3 * THUMBNAIL  # longest side of the images of mistakes
 WAITING = 16  # overlays that may wait to be written, so that memory stays small
 
@@ -187,7 +191,6 @@ def write_results(
     names = [path.relative_to(root) for path in paths]
 
     def save(array: NDArray[np.uint8], result: Result, drawn: Path) -> None:
-        drawn.parent.mkdir(parents=True, exist_ok=True)
         images.save_png(explained(detector, array, result), drawn, compress_level=1)
 
     with bar("inspecting", len(paths), quiet=quiet) as shown, ThreadPoolExecutor(1) as writer:
@@ -201,8 +204,8 @@ def write_results(
             shown.advance(1)
         for one in saved:
             one.result()
-    (folder / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    (folder / "scores.csv").write_bytes(_table(rows).encode())
+    write_atomically(folder / "results.jsonl", (utf8(json.dumps(row) + "\n") for row in rows))
+    write_atomically(folder / "scores.csv", utf8(_table(rows)))
     subtitle = f"{len(rows):,} images of {root}"
     render_results(f"Results of {root.resolve().name}", subtitle, rows, detector.calibration, folder / "index.html")
     return rows
@@ -211,7 +214,8 @@ def write_results(
 def overlay_names(names: Sequence[Path]) -> list[Path]:
     """Where the overlay of each image lies in the folder of results: overlays/sub/crack_001.png for sub/crack_001.jpg.
 
-    Images of one folder whose names differ in the suffix only keep it: crack_001.jpg.png and crack_001.bmp.png.
+    Images of one folder whose names differ in the suffix only keep it: crack_001.jpg.png and crack_001.bmp.png. A hash
+    of the name stands in where that is too long for a file's name, or is the name of a folder of images.
     """
     # In lower case, because some file systems do not tell A from a.
     stems = Counter(str(name.with_suffix("")).lower() for name in names)
@@ -219,7 +223,15 @@ def overlay_names(names: Sequence[Path]) -> list[Path]:
     drawn = [name.with_name(f"{name.stem if one else name.name}.png") for name, one in zip(names, alone, strict=True)]
     if len({str(name).lower() for name in drawn}) < len(drawn):  # an image itself is called crack_001.jpg.png
         drawn = [name.with_name(f"{name.name}.png") for name in names]
-    return [Path("overlays") / name for name in drawn]
+    folders = {parent for name in names for parent in name.parents}
+    return [Path("overlays") / _free(place, name, folders) for place, name in zip(drawn, names, strict=True)]
+
+
+def _free(place: Path, name: Path, taken: Collection[Path]) -> Path:
+    """`place`, or a hash of `name` beside it where its name is too long or one of the folders `taken`."""
+    if place in taken or len(os.fsencode(place.name)) > LONGEST_NAME:
+        return name.with_name(f"{hashlib.sha256(os.fsencode(name)).hexdigest()}.png")
+    return place
 
 
 def explained(detector: Inspector, array: NDArray[np.uint8], result: Result) -> NDArray[np.uint8]:
@@ -232,8 +244,13 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(["file", "score", "p_value", "verdict", "regions"])
-    writer.writerows([r["file"], r["score"], r["p_value"], r["verdict"], len(r["regions"])] for r in rows)
+    writer.writerows([_cell(r["file"]), r["score"], r["p_value"], r["verdict"], len(r["regions"])] for r in rows)
     return text.getvalue()
+
+
+def _cell(name: str) -> str:
+    """A name that starts like a formula must not become one in a spreadsheet, so an apostrophe goes before it."""
+    return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
 
 
 def model_card(detector: Judge) -> dict[str, dict[str, str]]:

@@ -14,6 +14,7 @@ import numpy as np
 from markupsafe import Markup
 
 from fcdd.detector.calibration import Calibration, Limits, Verdict
+from fcdd.files import utf8, write_atomically
 from fcdd.metrics import Ranking, auroc, auroc_interval, rank
 from fcdd.report import charts, html
 from fcdd.report.content import VIEWS, Card, Item, ReportData, mistake
@@ -56,7 +57,7 @@ def render(report: ReportData, path: str | Path) -> None:
         views=[view for view in VIEWS if any(view in item.thumbnails for item in items)],
         blocks=_blocks(items),
     )
-    _write(page, Path(path))
+    write_atomically(Path(path), map(utf8, page))
 
 
 def render_results(
@@ -94,18 +95,7 @@ def render_results(
         guarantee=calibration.promise,
         items=items,
     )
-    _write(page, path)
-
-
-def _write(parts: Iterable[str], path: Path) -> None:
-    """Write to a temporary file beside `path`, which takes its place at the end."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.writelines(parts)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_atomically(path, map(utf8, page))
 
 
 def _blocks(items: Sequence[Item]) -> Iterator[list[dict[str, str]]]:
