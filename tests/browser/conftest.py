@@ -51,7 +51,7 @@ def page(chromium: Browser, address: str) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="session")
-def pictures(deployed: Deployed) -> dict[str, Path]:
+def images(deployed: Deployed) -> dict[str, Path]:
     """One good plate and one clear defect."""
     test = deployed.plates / "test"
     return {"good": sorted((test / "good").glob("*.png"))[0], "stain": sorted((test / "stain").glob("*.png"))[-1]}

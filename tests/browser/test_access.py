@@ -10,8 +10,8 @@ from .conftest import TOKEN
 from .using import judge
 
 
-def test_the_keyboard_reaches_everything(page: Page, pictures: dict[str, Path]) -> None:
-    judge(page, pictures["good"], pictures["stain"])
+def test_the_keyboard_reaches_everything(page: Page, images: dict[str, Path]) -> None:
+    judge(page, images["good"], images["stain"])
     first = page.text("name")
     page.press("ArrowRight", 39)
     assert page.text("name") != first
@@ -28,8 +28,8 @@ def test_the_keyboard_reaches_everything(page: Page, pictures: dict[str, Path]) 
     assert {"choose-files", "choose-folder", "open-camera", "opacity", "outline", "threshold", "csv", "open"} <= reached
 
 
-def test_the_focus_stays_where_the_list_is_drawn_anew(page: Page, pictures: dict[str, Path]) -> None:
-    judge(page, pictures["good"], pictures["stain"])
+def test_the_focus_stays_where_the_list_is_drawn_anew(page: Page, images: dict[str, Path]) -> None:
+    judge(page, images["good"], images["stain"])
     for row in (1, 2):
         page.run(f"document.querySelector('#rows tr:nth-child({row}) button').focus()")
         name = page.run("document.activeElement.innerText")
@@ -39,24 +39,24 @@ def test_the_focus_stays_where_the_list_is_drawn_anew(page: Page, pictures: dict
         assert page.run("document.querySelector('tr[aria-current] button').innerText") == name
 
 
-def test_everything_has_a_name_for_screen_readers(page: Page, pictures: dict[str, Path]) -> None:
-    judge(page, pictures["stain"])
+def test_everything_has_a_name_for_screen_readers(page: Page, images: dict[str, Path]) -> None:
+    judge(page, images["stain"])
     nodes: list[dict[str, Any]] = page.call("Accessibility.getFullAXTree")["nodes"]
     roles = {"button", "slider", "checkbox", "combobox", "image", "table", "link", "heading"}
     wanted = [node for node in nodes if not node["ignored"] and node["role"]["value"] in roles]
     assert len(wanted) > 15
     assert not [node for node in wanted if not node.get("name", {}).get("value")]
     named = {node["name"]["value"] for node in wanted}
-    assert {"Opacity of the heat", "Reject above this score", "Previous picture", "Download CSV"} <= named
+    assert {"Opacity of the heat", "Reject above this score", "Previous image", "Download CSV"} <= named
     assert page.run("document.querySelector('[role=status]').ariaLive") == "polite"
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(
-    chromium: Browser, address: str, pictures: dict[str, Path]
+    chromium: Browser, address: str, images: dict[str, Path]
 ) -> None:
     page = chromium.open(address, 390, 844, mobile=True)
     page.wait("document.body?.dataset.ready")
-    judge(page, pictures["good"], pictures["stain"])
+    judge(page, images["good"], images["stain"])
     assert page.run("document.documentElement.scrollWidth") == 390
     small = page.run(
         "[...document.querySelectorAll('button')].filter(b => b.offsetParent && !b.classList.contains('quiet'))"
@@ -67,25 +67,25 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(
     page.close()
 
 
-def test_the_token_is_asked_for_once_and_kept(chromium: Browser, guarded: str, pictures: dict[str, Path]) -> None:
+def test_the_token_is_asked_for_once_and_kept(chromium: Browser, guarded: str, images: dict[str, Path]) -> None:
     page = chromium.open(guarded)
     for given in ("wrong-token-wrong-token", TOKEN):
         page.wait("find('door')?.open")
         page.run(f"find('token').value = '{given}'; document.querySelector('#door button').click()")
     page.wait("document.body?.dataset.ready")
-    judge(page, pictures["stain"])
+    judge(page, images["stain"])
     assert "NG" in page.text("verdict")
     page.close()
 
 
 def test_nothing_leaves_for_other_hosts_and_the_policy_holds(
-    chromium: Browser, address: str, pictures: dict[str, Path]
+    chromium: Browser, address: str, images: dict[str, Path]
 ) -> None:
     for path in ("/", "/docs"):
         page = chromium.open(address + path)
         if path == "/":
             page.wait("document.body?.dataset.ready")
-            judge(page, pictures["stain"])
+            judge(page, images["stain"])
         else:
             page.wait("document.querySelectorAll('section').length > 5")
         asked = [event["request"]["url"] for event in page.events("Network.requestWillBeSent")]
@@ -100,9 +100,9 @@ def test_nothing_leaves_for_other_hosts_and_the_policy_holds(
         page.close()
 
 
-def test_names_cannot_become_markup_or_formulas(page: Page, pictures: dict[str, Path], tmp_path: Path) -> None:
+def test_names_cannot_become_markup_or_formulas(page: Page, images: dict[str, Path], tmp_path: Path) -> None:
     odd = tmp_path / "=1+1,<img src=x onerror=alert(1)>.png"
-    odd.write_bytes(pictures["good"].read_bytes())
+    odd.write_bytes(images["good"].read_bytes())
     judge(page, odd)
     assert page.text("name") == odd.name
     assert page.run("document.querySelectorAll('#rows img').length") == 1

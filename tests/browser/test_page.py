@@ -1,4 +1,4 @@
-"""Judging pictures on the page, in a real Chromium, against what the runtime says."""
+"""Judging images on the page, in a real Chromium, against what the runtime says."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .chromium import Browser, Page
 from .using import IDLE, box, judge, slide
 
 
-def test_a_defect_is_shown_with_its_reason(page: Page, models: dict[str, Runtime], pictures: dict[str, Path]) -> None:
-    expected = models["plate"].predict(pictures["stain"])
-    judge(page, pictures["stain"])
+def test_a_defect_is_shown_with_its_reason(page: Page, models: dict[str, Runtime], images: dict[str, Path]) -> None:
+    expected = models["plate"].predict(images["stain"])
+    judge(page, images["stain"])
     shown = page.text("verdict")
     assert "NG" in shown
     assert f"{expected.score:#.3g}" in shown
@@ -32,17 +32,17 @@ def test_a_defect_is_shown_with_its_reason(page: Page, models: dict[str, Runtime
     assert "Reject" in page.text("said")
 
 
-def test_what_is_seen_is_the_picture_under_its_heat(page: Page, pictures: dict[str, Path], tmp_path: Path) -> None:
-    judge(page, pictures["stain"])
+def test_what_is_seen_is_the_image_under_its_heat(page: Page, images: dict[str, Path], tmp_path: Path) -> None:
+    judge(page, images["stain"])
     page.run("find('outline').click()")
     shots = []
     for opacity in (0, 100):
         slide(page, "opacity", opacity)
-        page.wait("find('picture').complete && find('heat').complete")
+        page.wait("find('image').complete && find('heat').complete")
         page.screenshot(tmp_path / "shot.png")
         place = page.run("['left', 'top', 'right', 'bottom'].map(side => find('frame').getBoundingClientRect()[side])")
         shots.append(np.asarray(Image.open(tmp_path / "shot.png").convert("RGB").crop(place).resize((128, 128)), int))
-    plain = np.asarray(Image.open(pictures["stain"]).convert("RGB"), int)
+    plain = np.asarray(Image.open(images["stain"]).convert("RGB"), int)
     assert np.abs(shots[0] - plain)[8:-8, 8:-8].mean() < 6
     changed = np.abs(shots[1] - shots[0]).sum(2)
     x, y, width, height = box(page)
@@ -50,14 +50,14 @@ def test_what_is_seen_is_the_picture_under_its_heat(page: Page, pictures: dict[s
 
 
 def test_the_threshold_shows_what_it_does_to_good_parts(
-    page: Page, models: dict[str, Runtime], pictures: dict[str, Path]
+    page: Page, models: dict[str, Runtime], images: dict[str, Path]
 ) -> None:
     calibration = models["plate"].calibration
     count = len(calibration.scores)
-    judge(page, pictures["good"], pictures["stain"])
+    judge(page, images["good"], images["stain"])
     assert f"rejects 0 of {count} good parts" in page.text("effect")
-    assert "1 of 2 pictures" in page.text("effect")
-    assert page.text("said") == "2 pictures judged: 1 OK, 0 REVIEW, 1 NG"
+    assert "1 of 2 images" in page.text("effect")
+    assert page.text("said") == "2 images judged: 1 OK, 0 REVIEW, 1 NG"
     slide(page, "threshold", 0)
     assert f"rejects {count} of {count} good parts (100\u00a0%) and 2 of 2" in page.text("effect")
     slide(page, "threshold", 1000)
@@ -79,7 +79,7 @@ def test_a_folder_is_judged_listed_and_saved(
 ) -> None:
     paths = find(deployed.plates / "test")
     notes, broken = (deployed.plates / "test" / name for name in ("notes.txt", "broken.png"))
-    notes.write_text("not a picture")
+    notes.write_text("not a image")
     broken.write_bytes(paths[0].read_bytes()[:200])
     try:
         page.choose("folder", deployed.plates / "test")
@@ -118,18 +118,18 @@ def test_folders_can_be_dropped(page: Page, deployed: Deployed) -> None:
     assert not page.run("find('stage').classList.contains('over-it')")
 
 
-def test_a_picture_that_the_browser_cannot_show_is_still_judged(
-    page: Page, pictures: dict[str, Path], tmp_path: Path
+def test_a_image_that_the_browser_cannot_show_is_still_judged(
+    page: Page, images: dict[str, Path], tmp_path: Path
 ) -> None:
     scan = tmp_path / "scan.tif"
-    Image.open(pictures["stain"]).save(scan)
+    Image.open(images["stain"]).save(scan)
     judge(page, scan)
     page.wait("!find('unseen').hidden")
     assert "NG" in page.text("verdict")
     assert page.wait("find('heat').naturalWidth") == 128
 
 
-def test_the_camera_takes_a_picture(page: Page) -> None:
+def test_the_camera_takes_a_image(page: Page) -> None:
     page.run("find('open-camera').click()")
     page.wait("find('camera').open && find('video').videoWidth")
     page.run("find('take').click()")
@@ -138,19 +138,19 @@ def test_the_camera_takes_a_picture(page: Page) -> None:
     assert page.run("find('video').srcObject") is None
 
 
-def test_another_model_is_chosen(page: Page, pictures: dict[str, Path]) -> None:
-    judge(page, pictures["stain"])
+def test_another_model_is_chosen(page: Page, images: dict[str, Path]) -> None:
+    judge(page, images["stain"])
     page.run("find('model').value = 'other'; find('model').dispatchEvent(new Event('change'))")
     page.wait("find('title').innerText === 'other'")
-    assert "session" not in page.text("effect")  # the picture was judged by the first
-    judge(page, pictures["stain"])
-    assert "1 of 1 picture" in page.text("effect")
+    assert "session" not in page.text("effect")  # the image was judged by the first
+    judge(page, images["stain"])
+    assert "1 of 1 image" in page.text("effect")
 
 
-def test_the_session_is_cleared(page: Page, pictures: dict[str, Path]) -> None:
-    judge(page, pictures["good"], pictures["stain"])
+def test_the_session_is_cleared(page: Page, images: dict[str, Path]) -> None:
+    judge(page, images["good"], images["stain"])
     assert page.run("find('empty').hidden")
     page.run("find('clear').click()")
-    assert page.text("verdict") == "No picture yet."
+    assert page.text("verdict") == "No image yet."
     assert page.run("document.querySelectorAll('#rows tr').length") == 0
     assert page.run("find('shown').hidden && find('csv').disabled")

@@ -10,7 +10,7 @@ IDLE = "find('progress').hidden && document.querySelectorAll('#rows tr').length"
 
 
 def judge(page: Page, *paths: Path) -> None:
-    """Choose pictures and wait for their verdicts."""
+    """Choose images and wait for their verdicts."""
     before = page.run("document.querySelectorAll('#rows tr').length")
     page.choose("files", *paths)
     page.wait(f"{IDLE} === {before + len(paths)}")
