@@ -68,7 +68,7 @@ def test_others_are_decoded_meanwhile() -> None:
             begun = time.monotonic()
             await decoders.image(GOOD, (3, 5))
             longest = max(longest, time.monotonic() - begun)
-        assert longest < 1
+        assert longest < 3  # on an idle machine far below one
         with pytest.raises(Refusal):
             await hostile
 
