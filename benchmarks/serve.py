@@ -68,7 +68,7 @@ def served(model: Path, *options: str) -> Iterator[str]:
         assert process.wait(60) == 0
 
 
-def load(address: str, path: str, pictures: list[bytes], count: int, connections: int) -> Run:
+def load(address: str, path: str, contents: list[bytes], count: int, connections: int) -> Run:
     """`count` requests from this many connections at once, each sending its next as soon as it is answered."""
     run, lock, numbers = Run(), threading.Lock(), itertools.count()
 
@@ -78,7 +78,7 @@ def load(address: str, path: str, pictures: list[bytes], count: int, connections
         while (number := next(numbers)) < count:
             begun = time.monotonic()
             try:
-                connection.request("POST", path, pictures[number % len(pictures)], {"Content-Type": "image/png"})
+                connection.request("POST", path, contents[number % len(contents)], {"Content-Type": "image/png"})
                 answer = connection.getresponse()
                 answer.read()
             except (OSError, http.client.HTTPException) as error:
@@ -108,25 +108,25 @@ def metric(address: str, name: str) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name} ", f"{name}{{")))
 
 
-def load_section(address: str, path: str, pictures: list[bytes], count: int, connections: int) -> list[str]:
-    load(address, path, pictures, 4 * connections, connections)  # until caches and pools are full
+def load_section(address: str, path: str, contents: list[bytes], count: int, connections: int) -> list[str]:
+    load(address, path, contents, 4 * connections, connections)  # until caches and pools are full
     rows = ["| requests | requests/s | p50, ms | p99, ms | errors | memory, MB |", "|---|---|---|---|---|---|"]
     rows.append(f"| before | | | | | {metric(address, 'process_resident_memory_bytes') / MEGABYTE:.0f} |")
     for name in ("first", "second"):
-        run = load(address, path, pictures, count, connections)
+        run = load(address, path, contents, count, connections)
         errors = count - run.statuses[200]
         speed = f"{count / run.seconds:.1f} | {run.milliseconds(0.5):.0f} | {run.milliseconds(0.99):.0f}"
         memory = metric(address, "process_resident_memory_bytes") / MEGABYTE
         rows.append(f"| {name} {count:,} | {speed} | {errors} | {memory:.0f} |")
         print(rows[-1], run.failures[:3], flush=True)
-    size = metric(address, "fcdd_batch_pictures_sum") / metric(address, "fcdd_batch_pictures_count")
-    return ["## Load", "", *rows, "", f"{connections} connections. Mean batch: {size:.1f} pictures.", ""]
+    size = metric(address, "fcdd_batch_images_sum") / metric(address, "fcdd_batch_images_count")
+    return ["## Load", "", *rows, "", f"{connections} connections. Mean batch: {size:.1f} images.", ""]
 
 
-def overload_section(model: Path, path: str, pictures: list[bytes]) -> list[str]:
+def overload_section(model: Path, path: str, contents: list[bytes]) -> list[str]:
     with served(model, "--queue", "8") as address:
-        run = load(address, path, pictures, 1000, 64)
-        after = load(address, path, pictures, 8, 4)
+        run = load(address, path, contents, 1000, 64)
+        after = load(address, path, contents, 8, 4)
     print(run.statuses, run.failures[:3], flush=True)
     others = sum(n for status, n in run.statuses.items() if status not in (200, 503)) + len(run.failures)
     return [
@@ -146,7 +146,7 @@ def fuzz_section(address: str, model: str, examples: int, rounds: int) -> list[s
     by_operation = fuzzing.from_schema(address, model, examples)
     damage = fuzzing.from_damage(address, model, rounds)
     rows = ["| requests | how many | statuses |", "|---|---|---|"]
-    for name, statuses in [*by_operation.items(), ("damaged pictures", damage)]:
+    for name, statuses in [*by_operation.items(), ("damaged images", damage)]:
         told = ", ".join(f"{status}: {count}" for status, count in sorted(statuses.items()))
         rows.append(f"| {name} | {statuses.total():,} | {told} |")
     print("\n".join(rows), flush=True)
@@ -165,17 +165,17 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     paths = images.find(options.images)[:32]
-    pictures, path = [file.read_bytes() for file in paths], f"/v1/models/{options.model.stem}/predict"
+    contents, path = [file.read_bytes() for file in paths], f"/v1/models/{options.model.stem}/predict"
     height, width = images.size(paths[0])
     with served(options.model) as address:
         detail = json.loads(requests.get(f"{address}/v1/models/{options.model.stem}", timeout=20).text)
-        sections = load_section(address, path, pictures, options.requests, options.connections)
+        sections = load_section(address, path, contents, options.requests, options.connections)
         sections += fuzz_section(address, options.model.stem, options.examples, options.rounds)
-    sections += overload_section(options.model, path, pictures)
+    sections += overload_section(options.model, path, contents)
     about = (
-        f"Made by `make bench-serve` (`benchmarks/serve.py`): pictures of {width} × {height}, network input "
+        f"Made by `make bench-serve` (`benchmarks/serve.py`): images of {width} × {height}, network input "
         f"{detail['width']} × {detail['height']}, {os.cpu_count()} cores shared by server and clients, "
-        f"Python {platform.python_version()}. Clients send the next picture as soon as one is answered."
+        f"Python {platform.python_version()}. Clients send the next image as soon as one is answered."
     )
     options.output.write_text("\n".join(["# The server under load", "", about, "", *sections]))
 

@@ -7,7 +7,7 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -30,6 +30,8 @@ _FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "GIF", "PPM")
 _LOSSY = frozenset({"JPEG", "MPO", "WEBP"})
 _ALPHA_MODES = frozenset({"LA", "La", "PA", "RGBA", "RGBa"})
 _MAX_PIXELS = 100_000_000
+_BAND = 1_000_000  # pixels that are converted at a time
+_Scaling = tuple[NDArray[Any], Callable[[NDArray[Any]], NDArray[Any]]]  # gray levels, and what makes them 0..255
 _ORIENTATION, _BITS_PER_SAMPLE, _PHOTOMETRIC = 0x0112, 258, 262
 # warnings.catch_warnings swaps process-wide state, so only one thread at a time may hold it; decoding stays parallel.
 _header_lock = threading.Lock()
@@ -257,15 +259,37 @@ def _upright(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
 
 
 def _rgb(image: Image.Image, name: str, background: tuple[int, int, int]) -> NDArray[np.uint8]:
-    if image.mode == "F" or image.mode.startswith("I"):
-        gray = _scaled_floats(image, name) if image.mode == "F" else _scaled_integers(image, name)
-        return np.repeat(gray[:, :, None], 3, axis=2)
+    if image.mode == "F":
+        return _by_bands(*_scaled_floats(image, name))
+    if image.mode.startswith("I"):
+        return _by_bands(*_scaled_integers(image, name))
     if image.mode in _ALPHA_MODES or "transparency" in image.info:
-        rgba = np.asarray(image.convert("RGBA"))
-        alpha = rgba[:, :, 3:].astype(np.uint32)
-        mixed = rgba[:, :, :3] * alpha + np.array(background, dtype=np.uint32) * (255 - alpha)
-        return ((mixed + 127) // 255).astype(np.uint8)
-    return np.asarray(image.convert("RGB"))
+        return _by_bands(np.asarray(_as(image, "RGBA")), lambda rgba: _composited(rgba, background))
+    return np.asarray(_as(image, "RGB"))
+
+
+def _as(image: Image.Image, mode: str) -> Image.Image:
+    """The image in this mode; Pillow would copy it even where it has the mode."""
+    return image if image.mode == mode else image.convert(mode)
+
+
+def _by_bands(levels: NDArray[Any], convert: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[np.uint8]:
+    """RGB uint8 (H, W, 3) by `convert` of a few rows of `levels` (H, W, ...) at a time.
+
+    Of a whole image the intermediate values would take several times the memory of the image.
+    """
+    height, width = levels.shape[:2]
+    rgb = np.empty((height, width, 3), np.uint8)
+    rows = max(_BAND // width, 1)
+    for top in range(0, height, rows):
+        rgb[top : top + rows] = convert(levels[top : top + rows])
+    return rgb
+
+
+def _composited(rgba: NDArray[np.uint8], background: tuple[int, int, int]) -> NDArray[np.uint32]:
+    alpha = rgba[:, :, 3:].astype(np.uint32)
+    mixed = rgba[:, :, :3] * alpha + np.array(background, dtype=np.uint32) * (255 - alpha)
+    return (mixed + 127) // 255
 
 
 def _integers(image: Image.Image) -> tuple[NDArray[np.int32], int]:
@@ -277,12 +301,12 @@ def _integers(image: Image.Image) -> tuple[NDArray[np.int32], int]:
     return (white - levels if tags.get(_PHOTOMETRIC) == 0 else levels), white
 
 
-def _scaled_integers(image: Image.Image, name: str) -> NDArray[np.uint8]:
+def _scaled_integers(image: Image.Image, name: str) -> _Scaling:
     levels, white = _integers(image)
     if levels.min() < 0 or levels.max() > white:
         reason = f"gray levels {levels.min()}..{levels.max()} outside 0..{white}"
         raise ImageError(name, reason, "Export it with 8 or 16 bits, unsigned.")
-    return ((levels * 255 + white // 2) // white).astype(np.uint8)
+    return levels, lambda band: ((band * 255 + white // 2) // white)[:, :, None]
 
 
 def _finite(image: Image.Image, name: str) -> NDArray[np.float32]:
@@ -292,12 +316,12 @@ def _finite(image: Image.Image, name: str) -> NDArray[np.float32]:
     return levels
 
 
-def _scaled_floats(image: Image.Image, name: str) -> NDArray[np.uint8]:
+def _scaled_floats(image: Image.Image, name: str) -> _Scaling:
     levels = _finite(image, name)
     low, high = float(levels.min()), float(levels.max())
-    for white in (1.0, 255.0, 65535.0):
-        if low >= 0 and high <= white:
-            scaled: NDArray[np.uint8] = np.rint(levels * (255 / white)).astype(np.uint8)
-            return scaled
-    reason = f"float levels {low:g}..{high:g} outside 0..1, 0..255 and 0..65535"
-    raise ImageError(name, reason, "Scale it to one of these ranges.")
+    white = next((white for white in (1.0, 255.0, 65535.0) if low >= 0 and high <= white), None)
+    if white is None:
+        reason = f"float levels {low:g}..{high:g} outside 0..1, 0..255 and 0..65535"
+        raise ImageError(name, reason, "Scale it to one of these ranges.")
+    factor = 255 / white
+    return levels, lambda band: np.rint(band * factor)[:, :, None]

@@ -1,33 +1,40 @@
-"""One Chromium and one server for all tests of the page."""
+"""One Chromium, driven by Playwright, and one server for all tests of the page."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from fcdd.detector.runtime import Runtime
 
 from ..conftest import Deployed
 from ..serve.running import running
-from .chromium import Browser, Page, browser, program
+from .using import opened
 
 TOKEN = "correct-horse-battery"
+CAMERA = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
 
 
 @pytest.fixture(scope="session")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if program() is None:
+def chromium() -> Iterator[Browser]:
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
         pytest.skip("no Chromium on this machine; `make test-browser` installs Debian's as root")
-    with browser(tmp_path_factory.mktemp("profile")) as running_browser:
-        yield running_browser
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=CAMERA)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")
 def models(deployed: Deployed) -> dict[str, Runtime]:
-    runtime = Runtime(deployed.onnx, threads=1)
-    return {"plate": runtime, "other": runtime}
+    other = Runtime(deployed.onnx, threads=1)
+    other.reject_above(1e6)
+    return {"plate": Runtime(deployed.onnx, threads=1), "other": other}
 
 
 @pytest.fixture(scope="session")
@@ -44,14 +51,12 @@ def guarded(chromium: Browser, models: dict[str, Runtime]) -> Iterator[str]:
 
 @pytest.fixture
 def page(chromium: Browser, address: str) -> Iterator[Page]:
-    page = chromium.open(address)
-    page.wait("document.body?.dataset.ready")
-    yield page
-    page.close()
+    with opened(chromium, address) as page:
+        yield page
 
 
 @pytest.fixture(scope="session")
-def pictures(deployed: Deployed) -> dict[str, Path]:
+def images(deployed: Deployed) -> dict[str, Path]:
     """One good plate and one clear defect."""
     test = deployed.plates / "test"
     return {"good": sorted((test / "good").glob("*.png"))[0], "stain": sorted((test / "stain").glob("*.png"))[-1]}

@@ -20,7 +20,7 @@ from .running import encoded
 
 SECONDS = 10.0  # for one answer
 KINDS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "GIF", "PPM")
-# Bytes that the schema allows need not be a picture, so "valid data is accepted" is not among them.
+# Bytes that the schema allows need not be a image, so "valid data is accepted" is not among them.
 CHECKS = [
     not_a_server_error,
     checks.status_code_conformance,
@@ -80,7 +80,7 @@ def damaged(rounds: int, seed: int) -> Iterator[tuple[str, bytes]]:
 
 
 def from_damage(address: str, model: str, rounds: int, seed: int = 0) -> Counter[int]:
-    """Statuses of damaged pictures; fails where one is neither judged nor refused for what it is."""
+    """Statuses of damaged images; fails where one is neither judged nor refused for what it is."""
     statuses: Counter[int] = Counter()
     with requests.Session() as session:
         for name, content in damaged(rounds, seed):

@@ -43,7 +43,7 @@ def test_form_and_raw_body_get_the_runtimes_result(served: str, plate: Runtime, 
     assert raw["regions"][0] == pytest.approx(asdict(expected.regions[0]), rel=1e-4)
 
 
-def test_the_png_over_the_picture_is_the_overlay(served: str, plate: Runtime, defect: Path) -> None:
+def test_the_png_over_the_image_is_the_overlay(served: str, plate: Runtime, defect: Path) -> None:
     array, result = next(plate.inspect([defect]))
     found = post(served + PREDICT, defect.read_bytes(), heatmap="png").json()["heatmap"]
     heatmap = Image.open(io.BytesIO(base64.b64decode(found["png"])))
@@ -61,7 +61,7 @@ def test_the_json_heatmap_holds_the_cells_that_make_the_score(served: str, plate
     assert plate.score(cells) == pytest.approx(answer["score"], rel=1e-5)
 
 
-def test_a_large_picture_gets_a_small_heatmap_of_its_aspect(served: str) -> None:
+def test_a_large_image_gets_a_small_heatmap_of_its_aspect(served: str) -> None:
     answer = post(served + PREDICT, encoded(np.full((900, 2400, 3), 90, np.uint8)), heatmap="png").json()
     assert (answer["width"], answer["height"]) == (2400, 900)
     assert (answer["heatmap"]["width"], answer["heatmap"]["height"]) == (1024, 384)
@@ -70,7 +70,7 @@ def test_a_large_picture_gets_a_small_heatmap_of_its_aspect(served: str) -> None
 def test_batch_answers_in_order_and_names_what_it_cannot_use(served: str, plate: Runtime, plate_folder: Path) -> None:
     paths = images.find(plate_folder / "test")[:5]
     files = [("image", (path.name, path.read_bytes())) for path in paths]
-    files.insert(2, ("image", ("notes.txt", b"no picture")))
+    files.insert(2, ("image", ("notes.txt", b"no image")))
     found = requests.post(served + PREDICT + "/batch", files=files, timeout=20).json()["results"]
     assert found[2]["prediction"] is None
     assert found[2]["problem"]["status"] == 415
@@ -79,15 +79,15 @@ def test_batch_answers_in_order_and_names_what_it_cannot_use(served: str, plate:
     assert [one["score"] for one in judged] == pytest.approx([plate.predict(p).score for p in paths], rel=1e-4)
 
 
-def test_pictures_of_many_clients_share_batches(plate: Runtime, plate_folder: Path) -> None:
+def test_images_of_many_clients_share_batches(plate: Runtime, plate_folder: Path) -> None:
     paths = images.find(plate_folder / "test")[:8] * 3
     with running({"plate": plate}) as address, ThreadPoolExecutor(12) as clients:
         answers = list(clients.map(lambda path: post(address + PREDICT, path.read_bytes()).json(), paths))
         told = metrics(address)
     assert [a["score"] for a in answers] == pytest.approx([plate.predict(p).score for p in paths], rel=1e-4)
-    assert told['fcdd_batch_pictures_sum{model="plate"}'] == 24
-    assert told['fcdd_batch_pictures_count{model="plate"}'] < 24
-    assert told["fcdd_queue_pictures"] == 0
+    assert told['fcdd_batch_images_sum{model="plate"}'] == 24
+    assert told['fcdd_batch_images_count{model="plate"}'] < 24
+    assert told["fcdd_queue_images"] == 0
 
 
 def metrics(address: str) -> dict[str, float]:
@@ -140,7 +140,7 @@ def test_limits(plate: Runtime, limits: Limits, body: bytes, status: int) -> Non
         assert answer.json()["detail"]
         # A body without a length is bounded while it comes in.
         assert requests.post(address + PREDICT, data=iter([body]), timeout=20).status_code == status
-        assert metrics(address)["fcdd_queue_pictures"] == 0
+        assert metrics(address)["fcdd_queue_images"] == 0
 
 
 def test_other_content_and_forms_without_the_file_are_refused(served: str) -> None:
@@ -156,20 +156,20 @@ def test_other_content_and_forms_without_the_file_are_refused(served: str) -> No
 
 
 def test_a_full_queue_refuses_before_reading_and_recovers(plate: Runtime, defect: Path) -> None:
-    picture = defect.read_bytes()
-    with running({"plate": plate}, Limits(queue=1, pictures=1)) as address:
-        first = HalfRequest(address, PREDICT, picture)
+    image = defect.read_bytes()
+    with running({"plate": plate}, Limits(queue=1, images=1)) as address:
+        first = HalfRequest(address, PREDICT, image)
         deadline = time.monotonic() + 20
-        while metrics(address)["fcdd_queue_pictures"] < 1 and time.monotonic() < deadline:
+        while metrics(address)["fcdd_queue_images"] < 1 and time.monotonic() < deadline:
             time.sleep(0.01)
-        refused = post(address + PREDICT, picture)
+        refused = post(address + PREDICT, image)
         assert refused.status_code == 503
         assert 1 <= int(refused.headers["Retry-After"]) <= 30
         assert requests.get(address + "/readyz", timeout=20).status_code == 503
         assert requests.get(address + "/healthz", timeout=20).status_code == 200
         assert json.loads(first.finish().partition(b"\r\n\r\n")[2])["model"] == "plate"
         first.close()
-        assert post(address + PREDICT, picture).status_code == 200
+        assert post(address + PREDICT, image).status_code == 200
 
 
 def test_a_stalled_upload_gives_its_place_back(plate: Runtime, defect: Path) -> None:
@@ -181,15 +181,15 @@ def test_a_stalled_upload_gives_its_place_back(plate: Runtime, defect: Path) -> 
         left = HalfRequest(address, PREDICT, defect.read_bytes())
         left.close()
         deadline = time.monotonic() + 20
-        while metrics(address)["fcdd_queue_pictures"] and time.monotonic() < deadline:
+        while metrics(address)["fcdd_queue_images"] and time.monotonic() < deadline:
             time.sleep(0.01)
         told = metrics(address)
-        assert told["fcdd_queue_pictures"] == 0
+        assert told["fcdd_queue_images"] == 0
         statuses = {key.partition("status=")[2][1:4] for key in told if "requests_total" in key and "predict" in key}
         assert statuses == {"408", "400"}
 
 
-def test_pictures_never_touch_the_disk(served: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_never_touch_the_disk(served: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # A form part beyond a megabyte would be spooled to a file; without a place for it that fails.
     monkeypatch.setattr("tempfile.tempdir", "/nowhere")
     noise = np.random.default_rng(0).integers(0, 256, (700, 700, 3), np.uint8)

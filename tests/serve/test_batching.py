@@ -14,7 +14,7 @@ from fcdd.serve.batching import Array, Batcher
 
 
 class Network:
-    """Answers each picture with its first value; holds every batch until `go` is set."""
+    """Answers each image with its first value; holds every batch until `go` is set."""
 
     def __init__(self) -> None:
         self.go = threading.Event()
@@ -27,7 +27,7 @@ class Network:
         return [int(array[0, 0, 0]) for array in arrays]
 
 
-def picture(value: int) -> Array:
+def image(value: int) -> Array:
     return np.full((2, 2, 3), value, np.uint8)
 
 
@@ -40,9 +40,9 @@ def test_what_gathers_while_workers_are_busy_is_the_next_batch() -> None:
     async def main() -> None:
         network = Network()
         batcher = Batcher(network, 4, 1, network.batches.append)
-        first = asyncio.create_task(batcher.predict(picture(0)))
+        first = asyncio.create_task(batcher.predict(image(0)))
         await settled()
-        others = [asyncio.create_task(batcher.predict(picture(value))) for value in range(1, 8)]
+        others = [asyncio.create_task(batcher.predict(image(value))) for value in range(1, 8)]
         await settled()
         network.go.set()
         assert await asyncio.gather(first, *others) == list(range(8))
@@ -57,7 +57,7 @@ def test_free_workers_share_what_waits() -> None:
         network = Network()
         network.go.set()
         batcher = Batcher(network, 8, 2, network.batches.append)
-        assert await asyncio.gather(*(batcher.predict(picture(value)) for value in range(6))) == list(range(6))
+        assert await asyncio.gather(*(batcher.predict(image(value)) for value in range(6))) == list(range(6))
         assert network.batches == [3, 3]
         await batcher.close()
 
@@ -68,10 +68,10 @@ def test_who_gives_up_leaves_the_queue() -> None:
     async def main() -> None:
         network = Network()
         batcher = Batcher(network, 4, 1, network.batches.append)
-        first, second, third = (asyncio.create_task(batcher.predict(picture(value))) for value in range(3))
+        first, second, third = (asyncio.create_task(batcher.predict(image(value))) for value in range(3))
         await settled()
-        fourth = asyncio.create_task(batcher.predict(picture(3)))
-        fifth = asyncio.create_task(batcher.predict(picture(4)))
+        fourth = asyncio.create_task(batcher.predict(image(3)))
+        fifth = asyncio.create_task(batcher.predict(image(4)))
         await settled()
         fourth.cancel()
         second.cancel()
@@ -90,8 +90,8 @@ def test_a_failure_reaches_its_batch_alone() -> None:
         network.go.set()
         batcher = Batcher(network, 2, 1, network.batches.append)
         with pytest.raises(ValueError, match="defect"):
-            await batcher.predict(picture(255))
-        assert await batcher.predict(picture(7)) == 7
+            await batcher.predict(image(255))
+        assert await batcher.predict(image(7)) == 7
         await batcher.close()
 
     asyncio.run(main())
@@ -101,7 +101,7 @@ def test_closing_finishes_what_was_taken() -> None:
     async def main() -> None:
         network = Network()
         batcher = Batcher(network, 2, 1, network.batches.append)
-        taken = [asyncio.create_task(batcher.predict(picture(value))) for value in range(5)]
+        taken = [asyncio.create_task(batcher.predict(image(value))) for value in range(5)]
         await settled()
         closing = asyncio.create_task(batcher.close())
         await settled()

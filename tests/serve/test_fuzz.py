@@ -1,4 +1,4 @@
-"""Requests made up from the server's own schema, and damaged pictures: no 500, no hang, the server goes on."""
+"""Requests made up from the server's own schema, and damaged images: no 500, no hang, the server goes on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_requests_made_from_the_schema(served: str) -> None:
     assert predicted & {200, 415}
 
 
-def test_damaged_pictures_get_an_answer_that_fits(served: str) -> None:
+def test_damaged_images_get_an_answer_that_fits(served: str) -> None:
     statuses = fuzzing.from_damage(served, "plate", rounds=6)
     assert statuses[200] >= len(fuzzing.KINDS)
     assert statuses[415] > 0

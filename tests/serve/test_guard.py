@@ -15,7 +15,7 @@ from fcdd.detector.result import Result
 from fcdd.detector.runtime import Runtime
 from fcdd.errors import FcddError
 from fcdd.serve.guard import check_door, is_loopback
-from fcdd.serve.logs import write_to
+from fcdd.serve.logs import written_to
 
 from .running import running
 
@@ -98,8 +98,7 @@ class Broken(Runtime):
 
 def test_a_defect_of_the_program_is_logged_and_told_without_its_detail(plate_model: Path, defect: Path) -> None:
     lines = io.StringIO()
-    write_to(lines, "info")
-    with running({"plate": Broken(plate_model, threads=1)}) as address:
+    with written_to(lines, "info"), running({"plate": Broken(plate_model, threads=1)}) as address:
         answer = requests.post(address + "/v1/models/plate/predict", data=defect.read_bytes(), timeout=20)
         assert requests.get(address + "/readyz", timeout=20).status_code == 200
     assert answer.status_code == 500
@@ -109,3 +108,36 @@ def test_a_defect_of_the_program_is_logged_and_told_without_its_detail(plate_mod
     assert failure["request"] == answer.headers["X-Request-Id"]
     assert failure["request"] in answer.json()["detail"]
     assert "ZeroDivisionError: secret detail" in failure["error"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 415),
+        ({"Sec-Fetch-Site": "same-origin"}, 415),
+        ({"Sec-Fetch-Site": "none"}, 415),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "http://127.0.0.1:1"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "OWN"}, 415),
+        # Behind a proxy that changes the Host, the browser's own word counts.
+        ({"Origin": "https://line-3.example", "Sec-Fetch-Site": "same-origin"}, 415),
+    ],
+)
+def test_pages_of_other_sites_are_refused(served: str, headers: dict[str, str], status: int) -> None:
+    sent = {name: value.replace("OWN", served) for name, value in headers.items()}
+    answer = requests.post(served + "/v1/models/plate/predict", data=b"no image", headers=sent, timeout=20)
+    assert answer.status_code == status
+    # A link from another site still opens the page.
+    assert requests.get(served + "/", headers=sent, timeout=20).status_code == 200
+
+
+def test_forwarded_addresses_are_believed_of_known_proxies_only(plate: Runtime) -> None:
+    for proxies, client in (((), "127.0.0.1"), (("10.0.0.9",), "127.0.0.1"), (("127.0.0.1",), "203.0.113.7")):
+        lines = io.StringIO()
+        with written_to(lines, "info"), running({"plate": plate}, proxies=proxies) as address:
+            requests.get(address + "/v1/models", headers={"X-Forwarded-For": "203.0.113.7"}, timeout=20)
+        (told,) = (line for line in map(json.loads, lines.getvalue().splitlines()) if line["event"] == "request")
+        assert told["client"] == client

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import logging
+import warnings
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,10 +14,10 @@ from fcdd.serve import logs
 
 
 @pytest.fixture
-def stream() -> io.StringIO:
+def stream() -> Iterator[io.StringIO]:
     stream = io.StringIO()
-    logs.write_to(stream, "info")
-    return stream
+    with logs.written_to(stream, "info"):
+        yield stream
 
 
 def test_one_object_a_line(stream: io.StringIO) -> None:
@@ -37,3 +39,23 @@ def test_a_failure_keeps_its_traceback(stream: io.StringIO) -> None:
     told = json.loads(stream.getvalue())
     assert "ValueError: why" in told["error"]
     assert "test_logs.py" in told["error"]
+
+
+def test_libraries_write_in_the_same_form(stream: io.StringIO) -> None:
+    logging.getLogger("asyncio").error("socket.accept() out of system resource")
+    logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("odd", UserWarning, stacklevel=1)
+    levels = [json.loads(line)["level"] for line in stream.getvalue().splitlines()]
+    assert levels == ["error", "warning", "warning"]
+
+
+def test_other_programs_find_their_logging_as_they_left_it() -> None:
+    loggers = [logging.getLogger(name) for name in ("", "fcdd.serve", *logs.OTHERS)]
+    before = [(one.level, list(one.handlers), one.propagate) for one in loggers]
+    shown = warnings.showwarning
+    with logs.written_to(io.StringIO(), "debug"):
+        pass
+    assert [(one.level, list(one.handlers), one.propagate) for one in loggers] == before
+    assert warnings.showwarning is shown

@@ -15,6 +15,9 @@ from pathlib import Path
 
 import pytest
 import requests
+from typer.testing import CliRunner
+
+from fcdd.cli import app
 
 from .running import PATIENCE, HalfRequest
 
@@ -56,7 +59,7 @@ def refuses(address: str) -> bool:
 def test_told_to_stop_it_finishes_what_it_took(plate_model: Path, defect: Path, number: signal.Signals) -> None:
     with process(plate_model) as (server, address):
         taken = HalfRequest(address, PREDICT, defect.read_bytes())
-        while "fcdd_queue_pictures 1.0" not in requests.get(address + "/metrics", timeout=20).text:
+        while "fcdd_queue_images 1.0" not in requests.get(address + "/metrics", timeout=20).text:
             time.sleep(0.01)
         os.kill(server.pid, number)
         deadline = time.monotonic() + PATIENCE
@@ -80,3 +83,32 @@ def test_it_needs_no_torch(plate_model: Path) -> None:
         f"server.load([Path({str(plate_model)!r})], 1); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--port", "70000"], "--port 70000"),
+        (["--port", "-1"], "--port -1"),
+        (["--threads", "-1"], "--threads -1"),
+        (["--threads", "100000"], "--threads 100000"),
+        (["--timeout", "nan"], "limit seconds"),
+        (["--timeout", "inf"], "limit seconds"),
+        (["--timeout", "0"], "limit seconds"),
+        (["--max-body", "inf"], "--max-body inf"),
+        (["--max-body", "-3"], "--max-body -3"),
+        (["--max-pixels", "1e9"], "--max-pixels 1e+09"),
+        (["--queue", "0"], "limit queue"),
+        (["--batch", "-2"], "limit batch"),
+        (["--host", "no.such.host.invalid"], "--host no.such.host.invalid"),
+        (["--proxy", "not an address"], "--proxy not an address"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_before_anything_starts(options: list[str], told: str) -> None:
+    # No such model exists: the options are looked at first.
+    result = CliRunner().invoke(
+        app, ["serve", "missing.onnx", *(options or []), *([] if "--port" in options else ["--port", "0"])]
+    )
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert len(result.stderr.splitlines()) == 1

@@ -11,6 +11,8 @@ from fcdd.cli.common import Threads, app, reported
 from fcdd.errors import FcddError
 from fcdd.serve.limits import MEGA, Limits
 
+MOST_MILLIONS = 1000  # bytes of a body, pixels of an image
+
 
 @app.command()
 def serve(
@@ -20,13 +22,16 @@ def serve(
     token: Annotated[
         str | None, typer.Option(envvar="FCDD_TOKEN", show_envvar=True, help="What clients must send to be answered.")
     ] = None,
-    queue: Annotated[int, typer.Option(help="Pictures in the server; what is beyond gets 503.")] = Limits.queue,
-    batch: Annotated[int, typer.Option(help="Pictures that run through the network together.")] = Limits.batch,
+    queue: Annotated[int, typer.Option(help="Images in the server; what is beyond gets 503.")] = Limits.queue,
+    batch: Annotated[int, typer.Option(help="Images that run through the network together.")] = Limits.batch,
     max_body: Annotated[float, typer.Option(help="Megabytes of a request.")] = Limits.body / MEGA,
-    max_pixels: Annotated[float, typer.Option(help="Megapixels of a picture.")] = Limits.pixels / MEGA,
+    max_pixels: Annotated[float, typer.Option(help="Megapixels of an image.")] = Limits.pixels / MEGA,
     timeout: Annotated[float, typer.Option(help="Seconds to answer in.")] = Limits.seconds,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     threads: Threads = 0,
+    proxy: Annotated[
+        list[str] | None, typer.Option(help="Address of a proxy that is believed who its clients are; repeatable.")
+    ] = None,
 ) -> None:
     """Serve exported models over HTTP, with a page to try them on."""
     with reported():
@@ -39,10 +44,17 @@ def serve(
         limits = Limits(
             queue=queue,
             batch=batch,
-            pictures=min(Limits.pictures, queue),
-            body=int(max_body * MEGA),
-            pixels=int(max_pixels * MEGA),
-            queue_pixels=max(Limits.queue_pixels, int(max_pixels * MEGA)),
+            images=min(Limits.images, queue),
+            body=_millions("--max-body", max_body),
+            received=max(Limits.received, _millions("--max-body", max_body)),
+            pixels=_millions("--max-pixels", max_pixels),
             seconds=timeout,
         )
-        server.run(models, host, port, token, limits, threads, log_level)
+        server.run(models, host, port, token, limits, threads, log_level, proxy or [])
+
+
+def _millions(option: str, value: float) -> int:
+    """So many million; FcddError where it is no number of them or more than a process can hold."""
+    if not 1 / MEGA <= value <= MOST_MILLIONS:
+        raise FcddError(f"{option} {value:g}: must be between 0.000001 and {MOST_MILLIONS}")
+    return int(value * MEGA)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import io
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 from pydantic import BaseModel, Field
 
@@ -23,7 +25,7 @@ PALETTE = colour(np.linspace(0, 1, 256)[None])[0]
 
 
 class HeatmapKind(StrEnum):
-    """none; png: colours over the picture; json: the cells, whose strongest hundredth is the score."""
+    """none; png: colours over the image; json: the cells, whose strongest hundredth is the score."""
 
     NONE = "none"
     PNG = "png"
@@ -31,7 +33,7 @@ class HeatmapKind(StrEnum):
 
 
 class Region(BaseModel):
-    """A part of the picture above the pixel threshold, in pixels of the picture."""
+    """A part of the image above the pixel threshold, in pixels of the image."""
 
     x: int
     y: int
@@ -39,11 +41,11 @@ class Region(BaseModel):
     height: int
     area: int = Field(description="pixels above the threshold")
     peak: float = Field(description="largest heat inside")
-    share: float = Field(description="of the whole picture's heat, 0 to 1")
+    share: float = Field(description="of the whole image's heat, 0 to 1")
 
 
 class Heatmap(BaseModel):
-    """PNG: one byte a pixel, the heat from 0 (usual) to 255; its palette gives colour and opacity over the picture.
+    """PNG: one byte a pixel, the heat from 0 (usual) to 255; its palette gives colour and opacity over the image.
     JSON: the cells A(X), row by row."""
 
     kind: HeatmapKind
@@ -54,10 +56,10 @@ class Heatmap(BaseModel):
 
 
 class Prediction(BaseModel):
-    """The verdict on one picture."""
+    """The verdict on one image."""
 
     model: str
-    name: str | None = Field(description="what the client called the picture")
+    name: str | None = Field(description="what the client called the image")
     width: int
     height: int
     score: float = Field(description="higher is more anomalous")
@@ -76,14 +78,14 @@ class Problem(BaseModel):
 
 
 class Judged(BaseModel):
-    """One picture of a batch: a prediction, or why there is none."""
+    """One image of a batch: a prediction, or why there is none."""
 
     prediction: Prediction | None = None
     problem: Problem | None = None
 
 
 class Predictions(BaseModel):
-    """The pictures of a batch, in the order of the request."""
+    """The images of a batch, in the order of the request."""
 
     results: list[Judged]
 
@@ -125,8 +127,18 @@ class ModelList(BaseModel):
     models: list[ModelSummary]
 
 
-def prediction(model: str, runtime: Runtime, name: str | None, result: Result, kind: HeatmapKind) -> Prediction:
-    height, width = result.heatmap.shape
+@dataclass(frozen=True)
+class Seen:
+    """What the network saw of one image: its cells A (h, w), and the (H, W) of the image as it was sent."""
+
+    cells: NDArray[np.float32]
+    size: tuple[int, int]
+
+
+def prediction(model: str, runtime: Runtime, name: str | None, seen: Seen, kind: HeatmapKind) -> Prediction:
+    """The answer on one image. For a moment it takes some 16 bytes for each of the image's pixels."""
+    result = runtime.judge(seen.cells, seen.size)
+    height, width = seen.size
     drawn = None
     if kind is HeatmapKind.PNG:
         drawn = _png(runtime, result)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from typing import Any, TypeVar
 
-import numpy as np
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
-from numpy.typing import NDArray
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
@@ -23,12 +20,15 @@ from fcdd.detector.runtime import Runtime
 from fcdd.serve import answers, pages, uploads
 from fcdd.serve.answers import HeatmapKind, Judged, ModelDetail, ModelList, Prediction, Predictions, Problem
 from fcdd.serve.batching import Batcher
+from fcdd.serve.decoders import Decoders, Upload
+from fcdd.serve.forms import FIELD
 from fcdd.serve.guard import NEEDS_TOKEN, PROBLEM, Guard, problem
-from fcdd.serve.limits import Admission, Entry, Limits, Refusal
+from fcdd.serve.limits import MEGA, Admission, Entry, Limits, Refusal
 from fcdd.serve.metrics import CONTENT_TYPE, Metrics
-from fcdd.serve.uploads import MULTIPART, RAW, Upload
+from fcdd.serve.uploads import MULTIPART, RAW, Body
 
 T = TypeVar("T")
+LARGE = 4 * MEGA  # pixels beyond which one heatmap at a time is drawn: it takes hundreds of megabytes
 router = APIRouter(prefix="/v1")
 service_router = APIRouter()
 
@@ -39,32 +39,38 @@ class Service:
     def __init__(self, models: Mapping[str, Runtime], limits: Limits, workers: int) -> None:
         self.models, self.limits = dict(models), limits
         self.admission = Admission(limits)
-        self.metrics = Metrics(self.admission)
+        self.decoders = Decoders(limits, max(workers, 2))  # one that is busy must not keep the others waiting
+        self.metrics = Metrics(self.admission, self.decoders)
         self.batchers = {
             name: Batcher(model.predict_arrays, limits.batch, workers, self.metrics.batches.labels(name).observe)
             for name, model in self.models.items()
         }
-        self.ready = False
-        self._pool = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="pictures")
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="answers")
+        self._large = asyncio.Semaphore(1)
 
-    async def judge(self, model: str, upload: Upload, entry: Entry, kind: HeatmapKind) -> Prediction:
-        """Decode, compute, draw; Refusal where the picture cannot be used."""
-        entry.add(pixels=await self._aside(partial(uploads.measure, upload.content, self.limits)))
-        array: NDArray[np.uint8] = await self._aside(partial(uploads.decode, upload.content, self.limits))
-        result = await self.batchers[model].predict(array)
-        self.metrics.pictures.labels(model, str(result.verdict)).inc()
-        draw = partial(answers.prediction, model, self.models[model], upload.name, result, kind)
-        return await self._aside(draw) if kind is not HeatmapKind.NONE else draw()
+    @property
+    def ready(self) -> bool:
+        """Whether an image sent now would be judged."""
+        return self.decoders.working and self.admission.images < self.limits.queue
+
+    async def judge(self, model: str, upload: Upload, kind: HeatmapKind) -> Prediction:
+        """Decode, compute, draw; Refusal where the image cannot be used."""
+        runtime = self.models[model]
+        image = await self.decoders.image(upload.content, runtime.grid.shape)
+        # The decoder has resized it as the runtime would, so that no image of full size is ever in this process.
+        cells = (await self.batchers[model].predict(image.pixels)).cells
+        draw = partial(answers.prediction, model, runtime, upload.name, answers.Seen(cells, image.size), kind)
+        height, width = image.size
+        async with self._large if height * width > LARGE else nullcontext():
+            found = await asyncio.get_running_loop().run_in_executor(self._pool, draw)
+        self.metrics.images.labels(model, str(found.verdict)).inc()
+        return found
 
     async def close(self) -> None:
-        self.ready = False
         for batcher in self.batchers.values():
             await batcher.close()
+        await self.decoders.close()
         self._pool.shutdown()
-
-    async def _aside(self, work: Callable[[], T]) -> T:
-        """Decoding and encoding in threads, so that the loop goes on answering."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
 
 def create(models: Mapping[str, Runtime], limits: Limits, token: str | None = None, workers: int = 1) -> FastAPI:
@@ -73,7 +79,7 @@ def create(models: Mapping[str, Runtime], limits: Limits, token: str | None = No
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        service.ready = True
+        await service.decoders.start()
         yield
         await service.close()
 
@@ -109,7 +115,7 @@ async def _refused(_: Request, error: Exception) -> JSONResponse:
     if isinstance(error, RequestValidationError):
         listed = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
         return problem(Refusal(422, listed))
-    return problem(Refusal(400, "the client left before its body was complete"))
+    return problem(Refusal(400, "the client left before it was answered"))
 
 
 def _service(request: Request, name: str | None = None) -> Service:
@@ -130,7 +136,7 @@ def _body(many: bool) -> dict[str, Any]:
     """The body of a prediction in the schema: handlers read it themselves, to bound it while it comes in."""
     file = {"type": "string", "format": "binary"}
     field = {"type": "array", "items": file, "minItems": 1} if many else file
-    form = {"type": "object", "properties": {uploads.FIELD: field}, "required": [uploads.FIELD]}
+    form = {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}
     content: dict[str, Any] = {MULTIPART: {"schema": form}}
     if not many:
         content |= {kind: {"schema": file} for kind in ("image/png", "image/jpeg", RAW)}
@@ -155,33 +161,40 @@ REFUSALS = _problems(400, 404, 408, 413, 415, 422, 503, 504)
 
 @router.post("/models/{name}/predict", tags=["predict"], responses=REFUSALS, openapi_extra=_body(many=False))
 async def predict(request: Request, name: str, heatmap: HeatmapKind = HeatmapKind.NONE) -> Prediction:
-    """The verdict on one picture: a form with a file named `image`, or the encoded picture as the body."""
+    """The verdict on one image: a form with a file named `image`, or the encoded image as the body."""
     service = _service(request, name)
+
+    async def answer(body: Body) -> Prediction:
+        (upload,) = await body.uploads(service.decoders, most=1)
+        return await service.judge(name, upload, heatmap)
+
     with service.admission.entered() as entry:
-        upload = (await uploads.receive(request, service.limits, most=1))[0]
-        found = await _in_time(service.limits, service.judge(name, upload, entry, heatmap))
+        body = await uploads.receive(request, service.limits, entry)
+        found = await _in_time(request, service.limits, answer(body))
     request.state.told.update(model=name, verdict=found.verdict, score=round(found.score, 6))
     return found
 
 
 @router.post("/models/{name}/predict/batch", tags=["predict"], responses=REFUSALS, openapi_extra=_body(many=True))
 async def predict_batch(request: Request, name: str, heatmap: HeatmapKind = HeatmapKind.NONE) -> Predictions:
-    """The verdicts on the files named `image` of a form; a picture that cannot be used does not spoil the others."""
+    """The verdicts on the files named `image` of a form; a image that cannot be used does not spoil the others."""
     service = _service(request, name)
 
-    async def one(upload: Upload, entry: Entry) -> Judged:
+    async def one(upload: Upload) -> Judged:
         try:
-            return Judged(prediction=await service.judge(name, upload, entry, heatmap))
+            return Judged(prediction=await service.judge(name, upload, heatmap))
         except Refusal as refused:
-            if refused.status == 503:
-                raise
             return Judged(problem=Problem.model_validate_json(bytes(problem(refused).body)))
 
+    async def answer(body: Body, entry: Entry) -> list[Judged]:
+        found = await body.uploads(service.decoders, service.limits.images)
+        entry.add(images=len(found) - 1)
+        return await _all([one(upload) for upload in found])
+
     with service.admission.entered() as entry:
-        pictures = await uploads.receive(request, service.limits, service.limits.pictures)
-        entry.add(pictures=len(pictures) - 1)
-        judged = await _in_time(service.limits, _all([one(upload, entry) for upload in pictures]))
-    request.state.told.update(model=name, pictures=len(judged))
+        body = await uploads.receive(request, service.limits, entry)
+        judged = await _in_time(request, service.limits, answer(body, entry))
+    request.state.told.update(model=name, images=len(judged))
     return Predictions(results=judged)
 
 
@@ -195,12 +208,26 @@ async def _all(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-async def _in_time(limits: Limits, work: Coroutine[Any, Any, T]) -> T:
+async def _in_time(request: Request, limits: Limits, work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, which is ended where its time is over or its client has left."""
+    doing, leaving = asyncio.create_task(work), asyncio.create_task(_left(request))
     try:
-        async with asyncio.timeout(limits.seconds):
-            return await work
-    except TimeoutError:
-        raise Refusal(504, f"no answer within {limits.seconds:g} s") from None
+        await asyncio.wait({doing, leaving}, timeout=limits.seconds, return_when=asyncio.FIRST_COMPLETED)
+        if doing.done():
+            return doing.result()
+        if leaving.done():
+            raise ClientDisconnect
+        raise Refusal(504, f"no answer within {limits.seconds:g} s")
+    finally:
+        doing.cancel()
+        leaving.cancel()
+        await asyncio.gather(doing, leaving, return_exceptions=True)
+
+
+async def _left(request: Request) -> None:
+    """Return when the client closes its connection; its body has been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 @service_router.get("/healthz", tags=["service"], response_class=PlainTextResponse)
@@ -211,9 +238,9 @@ async def healthz() -> str:
 
 @service_router.get("/readyz", tags=["service"], response_class=PlainTextResponse, responses=_problems(503))
 async def readyz(request: Request) -> str:
-    """The models are loaded and there is room in the queue."""
+    """The models are loaded, images can be decoded, and there is room in the queue."""
     service = _service(request)
-    if not service.ready or service.admission.pictures >= service.limits.queue:
+    if not service.ready:
         raise Refusal(503, "not ready", {"Retry-After": str(service.admission.retry_after())})
     return "ok"
 

@@ -1,4 +1,4 @@
-"""Micro-batches: pictures that wait at the same time run through the network together."""
+"""Micro-batches: images that wait at the same time run through the network together."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class _Waiting:
 
 
 class Batcher:
-    """Answers pictures one at a time and computes them in batches, in threads of its own.
+    """Answers images one at a time and computes them in batches, in threads of its own.
 
     Nothing waits for a batch to fill: what has gathered while the workers were busy is the next batch, divided among
-    the workers that are free. One picture alone is thus as quick as without batches, and a crowd is not slower. Its
+    the workers that are free. One image alone is thus as quick as without batches, and a crowd is not slower. Its
     methods are called in the event loop's thread; how much may wait is for the caller to bound.
     """
 
@@ -41,10 +41,10 @@ class Batcher:
         self._running: set[asyncio.Task[None]] = set()
 
     async def predict(self, array: Array) -> Result:
-        """The result of an RGB picture (H, W, 3); cancelled, it leaves the queue."""
+        """The result of an RGB image (H, W, 3); cancelled, it leaves the queue."""
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(array, answer))
-        # In the next turn of the loop: the pictures of a batch request come one right after the other.
+        # In the next turn of the loop: the images of a batch request come one right after the other.
         asyncio.get_running_loop().call_soon(self._start)
         return await answer
 

@@ -24,7 +24,8 @@ PROBLEM = "application/problem+json"
 NEEDS_TOKEN = ("/v1/", "/metrics")
 SHORTEST_TOKEN = 16
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
-# No inline script or style, nothing from other hosts; pictures of the session live in blobs.
+SAFE = frozenset({"GET", "HEAD"})  # they change and compute nothing, and other sites cannot read the answers
+# No inline script or style, nothing from other hosts; images of the session live in blobs.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
@@ -49,12 +50,34 @@ def is_loopback(host: str) -> bool:
         return host.lower().rstrip(".") == "localhost"
 
 
+def is_address(text: str) -> bool:
+    """Whether it is an IP address or a network of them."""
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return False
+    return True
+
+
 def check_door(host: str, token: str | None) -> None:
     """FcddError where others could reach the server without a token, or with one that is easily guessed."""
     if token is None and not is_loopback(host):
         raise FcddError(f"--host {host}: others could reach the server; give a --token, or FCDD_TOKEN in its place")
     if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
         raise FcddError(f"--token: needs at least {SHORTEST_TOKEN} printable ASCII characters")
+
+
+def is_foreign(headers: Headers) -> bool:
+    """Whether a browser says that the page of another origin asks.
+
+    Browsers tell it by Sec-Fetch-Site, older ones by an Origin that is not the Host asked for; pages can forge
+    neither. Programs send none of them.
+    """
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site not in ("same-origin", "none")
+    origin = headers.get("origin")
+    return origin is not None and origin.partition("://")[2] != headers.get("host", "")
 
 
 def problem(refused: Refusal) -> JSONResponse:
@@ -92,6 +115,8 @@ class Guard:
 
     def _admit(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
+        if scope["method"] not in SAFE and is_foreign(headers):
+            raise Refusal(403, "asked for by the page of another site; only this server's own page may")
         if self._token is None:
             # Without it a page of any site could point a name of its own at this machine and read the answers.
             if not is_loopback(_name(headers.get("host", ""))):

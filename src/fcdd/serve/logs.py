@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
 FIELDS = "fields"  # attribute of a record with what else is known
+OTHERS = {"uvicorn.error", "asyncio", "py.warnings"}  # loggers of libraries that write in the server's name
 logger = logging.getLogger("fcdd.serve")
 
 
@@ -31,11 +34,21 @@ def log(event: str, *, level: int = logging.INFO, failure: BaseException | None 
     logger.log(level, event, extra={FIELDS: fields}, exc_info=failure)
 
 
-def write_to(stream: TextIO, level: str) -> None:
-    """All lines of this server and of uvicorn go to `stream`, from `level` up."""
+@contextmanager
+def written_to(stream: TextIO, level: str) -> Iterator[None]:
+    """Within the block all lines of this server and of its libraries go to `stream`, from `level` up."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines())
-    for name in ("fcdd.serve", "uvicorn.error"):
-        chosen = logging.getLogger(name)
-        chosen.handlers, chosen.propagate = [handler], False
-        chosen.setLevel(level.upper())
+    chosen = [logger, *map(logging.getLogger, sorted(OTHERS))]
+    before = [(one, one.handlers, one.propagate, one.level) for one in chosen]
+    logging.captureWarnings(True)
+    for one in chosen:
+        one.handlers, one.propagate = [handler], False
+        one.setLevel(level.upper())
+    try:
+        yield
+    finally:
+        logging.captureWarnings(False)
+        for one, handlers, propagate, number in before:
+            one.handlers, one.propagate = handlers, propagate
+            one.setLevel(number)

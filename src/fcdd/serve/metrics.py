@@ -5,6 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from fcdd.serve.decoders import Decoders
 from fcdd.serve.limits import Admission
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -15,20 +16,24 @@ SIZES = (1, 2, 4, 8, 16, 32)
 class Metrics:
     """Counters of one server in a registry of its own, so that several can live in one process."""
 
-    def __init__(self, admission: Admission) -> None:
+    def __init__(self, admission: Admission, decoders: Decoders) -> None:
         self._registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         self.requests = Counter("fcdd_requests", "Answered requests", ["route", "method", "status"], registry=registry)
         self.seconds = Histogram(
             "fcdd_request_seconds", "Time to the whole answer", ["route"], buckets=SECONDS, registry=registry
         )
-        self.pictures = Counter("fcdd_pictures", "Judged pictures", ["model", "verdict"], registry=registry)
+        self.images = Counter("fcdd_images", "Judged images", ["model", "verdict"], registry=registry)
         self.batches = Histogram(
-            "fcdd_batch_pictures", "Pictures computed together", ["model"], buckets=SIZES, registry=registry
+            "fcdd_batch_images", "Images computed together", ["model"], buckets=SIZES, registry=registry
         )
-        waiting = Gauge("fcdd_queue_pictures", "Pictures in the server", registry=registry)
-        waiting.set_function(lambda: admission.pictures)
-        limit = Gauge("fcdd_queue_limit", "Pictures the server takes at most", registry=registry)
+        waiting = Gauge("fcdd_queue_images", "Images in the server", registry=registry)
+        waiting.set_function(lambda: admission.images)
+        received = Gauge("fcdd_received_bytes", "Bytes of bodies in the server", registry=registry)
+        received.set_function(lambda: admission.received)
+        restarts = Gauge("fcdd_decoder_restarts", "Decoder processes that a job has cost", registry=registry)
+        restarts.set_function(lambda: decoders.restarts)
+        limit = Gauge("fcdd_queue_limit", "Images the server takes at most", registry=registry)
         limit.set(admission.limits.queue)
 
     def text(self) -> bytes:

@@ -1,4 +1,4 @@
-// The page: pictures come in, the server judges them, one is shown and all are listed.
+// The page: images come in, the server judges them, one is shown and all are listed.
 
 import * as api from "./api.js";
 import { element, find, notice, percent, plural, say } from "./elements.js";
@@ -8,7 +8,7 @@ import * as threshold from "./threshold.js";
 import * as viewer from "./viewer.js";
 
 const AT_ONCE = 3;
-const waiting = []; // { item, file, model } to be sent
+const waiting = []; // items to be sent
 let sending = 0;
 let batch = { done: 0, all: 0 }; // since the last pause
 let stopping = new AbortController();
@@ -18,20 +18,21 @@ let model = null;
 function refresh() {
   viewer.show(current);
   history.list(current, open);
-  threshold.update(history.answers().filter((answer) => answer.model === model));
+  threshold.update(history.answers());
   const at = history.items.indexOf(current);
   find("previous").disabled = at <= 0;
   find("next").disabled = at < 0 || at >= history.items.length - 1;
   find("progress").hidden = !batch.all;
   find("bar").max = batch.all || 1;
   find("bar").value = batch.done;
-  find("count").textContent = `${batch.done} of ${plural(batch.all, "picture")}`;
+  find("count").textContent = `${batch.done} of ${plural(batch.all, "image")}`;
 }
 
 function open(item) {
   current = item;
   refresh();
-  find("stage").scrollIntoView({ block: "nearest" });
+  const { top } = find("work").getBoundingClientRect();
+  if (top < 0 || top > innerHeight / 2) find("work").scrollIntoView();
 }
 
 function step(by) {
@@ -39,10 +40,15 @@ function step(by) {
   if (current && item) open(item);
 }
 
-function take(pictures) {
-  for (const { file, name } of pictures) waiting.push({ item: history.add(name, file), file, model });
-  batch.all += pictures.length;
-  current = waiting.at(-pictures.length).item;
+function take(images) {
+  const items = images.map(({ file, name }) => history.add(name, file));
+  current = items[0];
+  judge(items);
+}
+
+function judge(items) {
+  waiting.push(...items);
+  batch.all += items.length;
   refresh();
   while (sending < AT_ONCE && waiting.length) send();
 }
@@ -50,18 +56,24 @@ function take(pictures) {
 async function send() {
   sending += 1;
   while (waiting.length) {
-    const { item, file, model: asked } = waiting.shift();
+    const item = waiting.shift();
+    const asked = model;
     try {
-      history.settle(item, await api.predict(asked, file, stopping.signal));
+      history.settle(item, await api.predict(asked, item.file, stopping.signal));
     } catch (error) {
       history.fail(item, error.name === "AbortError" ? "Stopped before the server answered." : error.message);
+    }
+    if (asked !== model && history.items.includes(item)) {
+      history.reset(item); // another model was chosen meanwhile
+      waiting.push(item);
+      continue;
     }
     batch.done += 1;
     const all = batch.done === batch.all ? batch.all : 0;
     if (all) batch = { done: 0, all: 0 };
     refresh();
     if (all === 1) say(item.answer ? viewer.sentence(item.answer) : item.problem);
-    else if (all) say(`${plural(all, "picture")} judged: ${find("tally").textContent}`);
+    else if (all) say(`${plural(all, "image")}: ${find("tally").textContent}`);
   }
   sending -= 1;
 }
@@ -69,7 +81,7 @@ async function send() {
 function stop() {
   stopping.abort();
   stopping = new AbortController();
-  for (const { item } of waiting.splice(0)) {
+  for (const item of waiting.splice(0)) {
     history.fail(item, "Stopped before it was sent.");
     batch.done += 1;
   }
@@ -100,7 +112,10 @@ async function use(name) {
     ? `Calibrated on ${plural(detail.calibration_images, "good part")}; on average at most ${percent(detail.reject_level)} of good parts are rejected.`
     : `Calibrated on ${plural(detail.calibration_images, "good part")}; the reject threshold was set from known defects.`;
   threshold.use(detail);
-  refresh();
+  // Images that another model has judged are judged again; those on their way notice it when their answer comes.
+  const others = history.items.filter((item) => item.answer || item.problem);
+  others.forEach(history.reset);
+  judge(others);
 }
 
 function keys(event) {

@@ -1,4 +1,4 @@
-// The pictures of this session: kept in the page, listed, and written as CSV.
+// The images of this session: kept in the page, listed, and written as CSV.
 
 import { element, find, number, symbol } from "./elements.js";
 
@@ -8,7 +8,7 @@ let drawn = PAGE;
 export const items = []; // oldest first
 
 export function add(name, file) {
-  const item = { name, url: URL.createObjectURL(file), heat: null, answer: null, problem: null, row: null, stale: false, time: new Date() };
+  const item = { name, file, url: URL.createObjectURL(file), heat: null, answer: null, problem: null, row: null, stale: false, time: null };
   items.push(item);
   return item;
 }
@@ -17,12 +17,20 @@ export function settle(item, answer) {
   const bytes = Uint8Array.from(atob(answer.heatmap.png), (character) => character.charCodeAt(0));
   item.heat = URL.createObjectURL(new Blob([bytes], { type: "image/png" }));
   item.answer = { ...answer, heatmap: null };
+  item.time = new Date();
   item.stale = true;
 }
 
 export function fail(item, problem) {
   item.problem = problem;
+  item.time = new Date();
   item.stale = true;
+}
+
+// As it was before it was judged.
+export function reset(item) {
+  if (item.heat) URL.revokeObjectURL(item.heat);
+  Object.assign(item, { heat: null, answer: null, problem: null, time: null, stale: true });
 }
 
 export function clear() {
@@ -53,8 +61,10 @@ export function list(current, open) {
   const counts = { OK: 0, REVIEW: 0, NG: 0 };
   for (const { verdict } of answers()) counts[verdict] += 1;
   const failed = items.filter((item) => item.problem).length;
+  const waiting = items.filter((item) => !item.problem && !item.answer).length;
   const told = Object.entries(counts).map(([verdict, count]) => `${count} ${verdict}`);
   if (failed) told.push(`${failed} not judged`);
+  if (waiting) told.push(`${waiting} waiting`);
   find("tally").textContent = items.length ? told.join(", ") : "";
 }
 
@@ -85,7 +95,7 @@ export function csv() {
   const head = ["file", "model", "verdict", "score", "p_value", "regions", "width", "height", "time", "problem"];
   const rows = items.map(({ name, answer, problem, time }) => {
     const { model, verdict, score, p_value: p, regions, width, height } = answer ?? {};
-    return [name, model, verdict, score, p, regions?.length, width, height, time.toISOString(), problem].map((value) => field(String(value ?? "")));
+    return [name, model, verdict, score, p, regions?.length, width, height, time?.toISOString(), problem].map((value) => field(String(value ?? "")));
   });
   return [head, ...rows].map((cells) => cells.join(",") + "\r\n").join("");
 }

@@ -1,11 +1,11 @@
-// Where pictures come from: files, folders, the clipboard, the camera.
+// Where images come from: files, folders, the clipboard, the camera.
 
 import { find, notice, plural } from "./elements.js";
 
-const PICTURE = /\.(png|jpe?g|bmp|tiff?|webp|gif|pgm|ppm|pnm)$/i;
-const isPicture = (file) => file.type.startsWith("image/") || PICTURE.test(file.name);
+const IMAGE = /\.(png|jpe?g|bmp|tiff?|webp|gif|pgm|ppm|pnm)$/i;
+const isImage = (file) => file.type.startsWith("image/") || IMAGE.test(file.name);
 
-const named = (file, name) => ({ file, name: name || file.webkitRelativePath || file.name || "pasted picture" });
+const named = (file, name) => ({ file, name: name || file.webkitRelativePath || file.name || "pasted image" });
 
 // A dropped folder is read to its last level; a browser gives its entries in portions.
 async function walk(entry) {
@@ -29,12 +29,12 @@ async function dropped(transfer) {
 }
 
 export function watch(take) {
-  const offer = (pictures) => {
-    const visible = pictures.filter(({ name }) => !name.split("/").pop().startsWith("."));
-    const usable = visible.filter(({ file }) => isPicture(file));
+  const offer = (images) => {
+    const visible = images.filter(({ name }) => !name.split("/").pop().startsWith("."));
+    const usable = visible.filter(({ file }) => isImage(file));
     const left = visible.length - usable.length;
     usable.sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
-    notice(left ? `${plural(left, "file")} left out: not a picture.` : "");
+    notice(left ? `${plural(left, "file")} left out: not a image.` : "");
     if (usable.length) take(usable);
   };
   for (const [button, input] of [["choose-files", "files"], ["choose-folder", "folder"]]) {

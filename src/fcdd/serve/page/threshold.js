@@ -1,4 +1,4 @@
-// What another threshold would do: to the good parts of the calibration and to the pictures of this session.
+// What another threshold would do: to the good parts of the calibration and to the images of this session.
 
 import { element, find, number, percent, plural, shape } from "./elements.js";
 
@@ -59,7 +59,7 @@ function draw() {
   const lost = good.filter(rejected).length;
   const caught = scores.filter(({ score }) => rejected(score)).length;
   const parts = [`${lost} of ${plural(good.length, "good part")} (${percent(lost / good.length)})`];
-  if (scores.length) parts.push(`${caught} of ${plural(scores.length, "picture")} of this session`);
+  if (scores.length) parts.push(`${caught} of ${plural(scores.length, "image")} of this session`);
   find("effect").replaceChildren("Above ", element("b", {}, number(chosen)), ` it rejects ${parts.join(" and ")}.`);
   slider.setAttribute("aria-valuetext", `${number(chosen)}, rejects ${parts.join(" and ")}`);
   find("reset").hidden = chosen === model.reject_above;
@@ -84,7 +84,7 @@ function bars() {
 }
 
 function marks() {
-  // Marks that would cover each other are drawn once: a session may hold thousands of pictures.
+  // Marks that would cover each other are drawn once: a session may hold thousands of images.
   const seen = new Map(scores.map(({ score, verdict }) => [verdict + Math.round(across(score)), { x: across(score), verdict }]));
   const made = [...seen.values()].map(({ x, verdict }) =>
     shape("line", { class: "mark " + verdict.toLowerCase(), x1: x, x2: x, y1: FLOOR + 5, y2: FLOOR + 14 }));

@@ -1,4 +1,4 @@
-// One picture with its heat, regions and verdict.
+// One image with its heat, regions and verdict.
 
 import { element, find, number, percent, plural, shape, symbol } from "./elements.js";
 
@@ -9,25 +9,25 @@ export function show(item) {
   find("empty").hidden = !empty;
   find("shown").hidden = empty;
   if (empty) {
-    find("verdict").replaceChildren(element("p", { class: "soft" }, "No picture yet."));
+    find("verdict").replaceChildren(element("p", { class: "soft none" }, "No image yet."));
     return;
   }
   find("name").textContent = item.name;
   find("name").title = item.name;
-  showPicture(item);
+  showImage(item);
   find("verdict").replaceChildren(...(item.answer ? judged(item.answer) : unjudged(item)));
 }
 
-function showPicture(item) {
-  const picture = find("picture");
+function showImage(item) {
+  const image = find("image");
   const seen = (can) => {
-    picture.hidden = !can;
+    image.hidden = !can;
     find("unseen").hidden = can || !item.answer;
   };
-  picture.onload = () => seen(true);
-  picture.onerror = () => seen(false);
-  picture.alt = item.answer ? `${item.name}, ${item.answer.verdict}` : item.name;
-  picture.src = item.url;
+  image.onload = () => seen(true);
+  image.onerror = () => seen(false);
+  image.alt = item.answer ? `${item.name}, ${item.answer.verdict}` : item.name;
+  image.src = item.url;
   find("heat").hidden = !item.heat;
   if (item.heat) find("heat").src = item.heat;
   const { width, height } = item.answer ?? { width: 4, height: 3 };
@@ -40,7 +40,7 @@ function showPicture(item) {
   redraw();
 }
 
-// What the controls below the picture say.
+// What the controls below the image say.
 export function redraw() {
   find("heat").style.opacity = find("opacity").value / 100;
   find("boxes").classList.toggle("off", !find("outline").checked);
