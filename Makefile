@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: install dev demo test test-browser lint docs notebook bench bench-detector bench-runtime bench-serve dist clean
+.PHONY: install dev demo test test-browser lint docs notebook bench bench-methods bench-detector bench-runtime bench-serve dist clean
 
 install: .venv/installed
 
@@ -52,6 +52,9 @@ bench-serve: dev
 
 bench-runtime: dev
 	$(BIN)/python benchmarks/runtime.py --data $(DATA)
+
+bench-methods: dev
+	$(BIN)/python benchmarks/methods.py --data $(DATA)
 
 bench-detector: dev
 	$(BIN)/python benchmarks/detector.py --data $(DATA)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from fcdd import folders, images, metrics
 from fcdd.detector.detector import Detector
+from fcdd.detector.settings import Settings
 
 Pixels = NDArray[np.uint8]
 LIGHTS = {
@@ -43,12 +44,12 @@ def choose(kinds: list[str], seed: int) -> list[int]:
     return [int(random.choice([i for i, k in enumerate(kinds) if k == kind])) for kind in sorted(set(kinds) - {"good"})]
 
 
-def job(root: Path, seed: int, few: bool) -> dict[str, Any]:
+def job(root: Path, seed: int, few: bool, method: str = Settings.method) -> dict[str, Any]:
     """Train and measure one detector."""
     good, test = images.find(root / "train" / "good"), folders.read_test(root)
     chosen = choose(test.kinds, seed) if few else []
     begun = time.perf_counter()
-    detector = Detector(seed=seed).fit(
+    detector = Detector(Settings(method=method), seed=seed).fit(
         good,
         [test.paths[i] for i in chosen] or None,
         [images.load_mask(path) for i in chosen if (path := test.mask_paths[i])] or None,
@@ -79,7 +80,7 @@ def job(root: Path, seed: int, few: bool) -> dict[str, Any]:
         "good": [s for s, y in zip(scores, labels, strict=True) if y == 0],
         "memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
     }
-    if not few and seed == 0:
+    if not few and seed == 0 and method == Settings.method:
         arrays = [images.load(test.paths[i]) for i in rest]
         told["light"] = {}
         for name, gains in LIGHTS.items():

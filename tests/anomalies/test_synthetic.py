@@ -23,6 +23,11 @@ def seeded(seed: int = 0) -> Generator:
     return Generator().manual_seed(seed)
 
 
+def draw(kind: str, images: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """A kind by its name, or a mixture of several."""
+    return mixture(images, generator) if kind == "mixture" else KINDS[kind](images, generator, None, None)
+
+
 def smooth_images(n: int, c: int, h: int, w: int, seed: int = 0) -> Tensor:
     return F.interpolate(torch.rand(n, c, 6, 6, generator=seeded(seed)), (h, w), mode="bilinear")
 
@@ -44,7 +49,7 @@ def test_mask_is_exactly_what_changed_and_never_empty(kind: str, shape: tuple[in
         "noise": torch.rand(shape, generator=seeded(1)),
     }[content]
     before = images.clone()
-    output, masks = KINDS[kind](images, seeded(2), None, None)
+    output, masks = draw(kind, images, seeded(2))
     assert torch.equal(images, before)
     assert output.shape == images.shape
     assert output.dtype == torch.float32
@@ -61,7 +66,7 @@ def test_mask_is_exactly_what_changed_and_never_empty(kind: str, shape: tuple[in
 @pytest.mark.parametrize("kind", EVERY)
 def test_equal_generators_give_equal_anomalies(kind: str) -> None:
     images = smooth_images(6, 3, 40, 40)
-    first, again, other = (KINDS[kind](images, seeded(s), None, None)[0] for s in (3, 3, 4))
+    first, again, other = (draw(kind, images, seeded(s))[0] for s in (3, 3, 4))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
     assert not torch.equal(first[0] - images[0], first[1] - images[1])
@@ -134,7 +139,7 @@ def test_confetti_signs() -> None:
 )
 def test_sizes_range_from_two_to_twenty_five_percent(kind: str, longest: float) -> None:
     images = smooth_images(200, 3, 96, 96)
-    output, masks = KINDS[kind](images, seeded(8), None, None)
+    output, masks = draw(kind, images, seeded(8))
     sizes = torch.tensor([max(extent(mask)) for mask in masks]) / 96
     assert sizes.max() <= longest
     assert sizes.min() < 0.08
