@@ -66,12 +66,12 @@ def _key(strip: Image.Image, draw: ImageDraw.ImageDraw, size: int, gap: int, top
     """What the tint and the outline mean, in a line of text of `size` that starts at the height `top`."""
     font = ImageFont.load_default(size)
     height, middle = size, top + size / 2
-    names = ("usual", "strong heat", "outline: hotter than good parts")
+    names = ("usual", "strong heat", "outline: too hot")
     lengths = [round(font.getlength(name)) for name in names]
     room = strip.width - lengths[0] - lengths[1] - 4 * gap
     if room < 2 * gap:  # a very small image: the verdict alone
         return
-    length = min(room, 8 * height)
+    length = min(room, 6 * height)
     x = gap
     draw.text((x, middle), names[0], SOFT, font, anchor="lm")
     x += lengths[0] + gap
