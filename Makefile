@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test test-browser lint bench bench-detector bench-runtime bench-serve dist clean
+.PHONY: install demo test test-browser lint bench bench-detector bench-runtime bench-serve attack dist clean
 
 install: .venv/installed
 
@@ -32,6 +32,10 @@ test-browser: install
 
 bench-serve: install
 	$(BIN)/python benchmarks/serve.py $(MODEL) --images $(IMAGES)
+
+# A quarter of an hour against a server of its own on loopback; MINUTES=1 for a look.
+attack: install
+	$(BIN)/python benchmarks/attack.py --minutes $(or $(MINUTES),15)
 
 bench-runtime: install
 	$(BIN)/python benchmarks/runtime.py --data $(DATA)
