@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: install dev demo test test-browser lint docs notebook bench bench-methods bench-detector bench-runtime bench-serve dist clean
+.PHONY: install dev demo test test-browser lint docs notebook bench bench-methods bench-detector bench-runtime bench-serve attack dist clean
 
 install: .venv/installed
 
@@ -49,6 +49,10 @@ notebook: dev
 
 bench-serve: dev
 	$(BIN)/python benchmarks/serve.py $(MODEL) --images $(IMAGES)
+
+# A quarter of an hour against a server of its own on loopback; MINUTES=1 for a look.
+attack: dev
+	$(BIN)/python benchmarks/attack.py --minutes $(or $(MINUTES),15)
 
 bench-runtime: dev
 	$(BIN)/python benchmarks/runtime.py --data $(DATA)

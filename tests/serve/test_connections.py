@@ -75,7 +75,10 @@ def test_connections_without_requests_give_way(plate: Runtime, defect: Path) -> 
             client.close()
 
 
-def test_where_all_connections_work_a_new_one_is_told_to_wait(plate: Runtime, defect: Path) -> None:
+def test_where_all_connections_work_a_new_one_is_told_to_wait(
+    plate: Runtime, defect: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "BURST", 0)
     with running({"plate": plate}, Limits(connections=2)) as address:
         working = [HalfRequest(address, PREDICT, defect.read_bytes()) for _ in range(2)]
         time.sleep(0.3)

@@ -10,6 +10,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fcdd.serve.limits import Limits
 
+BURST = 128  # connections beyond the limit that are let in before others had to go
+GRACE = 0.1  # seconds until then: the request of a new connection may not have been read yet
 RECEIVED_AT_ONCE = 16_384  # bytes of one connection that are parsed before others have their turn
 PARSING_SECONDS = 0.2  # of CPU time for one request: a body in chunks of one byte is slow to take apart
 PARSING_BYTES = 10_000_000  # a second beyond that; usual bodies come twenty times as fast
@@ -42,15 +44,23 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         transport.max_size = RECEIVED_AT_ONCE  # type: ignore[attr-defined]
         self._wait(self.limits.header_seconds)
-        if len(self.connections) > self.limits.connections:
-            others = (cast(Connection, one) for one in self.connections if one is not self)
-            longest = min((one for one in others if one.waiting), key=lambda one: one.since, default=None)
-            if longest is None:
-                transport.write(BUSY)
-                transport.close()
-            else:
-                longest.transport.abort()
-                self.connections.discard(longest)
+        over = len(self.connections) - self.limits.connections
+        if over > BURST:
+            self._make_room()
+        elif over > 0:
+            self.loop.call_later(GRACE, self._make_room)
+
+    def _make_room(self) -> None:
+        """Cut the connection that has waited longest; where none waits, this one is told to come back."""
+        over = len(self.connections) - self.limits.connections
+        others = (cast(Connection, one) for one in self.connections if one is not self)
+        longest = min((one for one in others if one.waiting), key=lambda one: one.since, default=None)
+        if over > 0 and longest is not None:
+            longest.transport.abort()
+            self.connections.discard(longest)
+        elif over > BURST:
+            self.transport.write(BUSY)
+            self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_in(None)

@@ -17,7 +17,7 @@ from fcdd.errors import FcddError
 from fcdd.interrupt import stop_on_signal
 from fcdd.serve import app as application
 from fcdd.serve import logs
-from fcdd.serve.connections import STOPPING_SECONDS, limited
+from fcdd.serve.connections import BURST, STOPPING_SECONDS, limited
 from fcdd.serve.guard import check_door, is_address
 from fcdd.serve.limits import Limits
 
@@ -26,7 +26,6 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-BACKLOG = 128  # connections that the system accepts before the server has seen them
 OTHER_FILES = 128  # pipes, models, libraries
 HEADER_BYTES = 16_384
 MOST_THREADS = 256
@@ -73,7 +72,7 @@ def prepared(app: FastAPI, limits: Limits, proxies: Sequence[str] = ()) -> uvico
         server_header=False,
         proxy_headers=bool(proxies),
         forwarded_allow_ips=list(proxies),
-        backlog=BACKLOG,
+        backlog=BURST,
         h11_max_incomplete_event_size=HEADER_BYTES,
         timeout_keep_alive=int(limits.idle_seconds),
         timeout_graceful_shutdown=int(STOPPING_SECONDS + limits.seconds) + 1,
@@ -86,7 +85,7 @@ def room_for(connections: int) -> None:
     if resource is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = connections + BACKLOG + OTHER_FILES
+    needed = connections + 2 * BURST + OTHER_FILES
     if soft < needed:
         if hard != resource.RLIM_INFINITY and hard < needed:
             raise FcddError(f"{needed} open files are needed and {hard} allowed; raise the limit (ulimit -n {needed})")
