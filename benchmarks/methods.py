@@ -36,7 +36,7 @@ INTRODUCTION = """# The methods of `fcdd train` on MVTec-AD
 
 Made by `make bench-methods DATA=…` (benchmarks/methods.py): the defaults of each method, one setting for all classes,
 seed 0, the classes and the 384-pixel files (grid: 640) that were at hand. Cells are image AUROC / pixel AUROC, pooled
-over all test pixels. The paper's column is its pixel AUROC, of VGG11-BN at 224 pixels, where it has one for that setting.
+over all test pixels. The paper's column is its pixel AUROC, of VGG11-BN at 224 pixels, for the same setting.
 Training takes the time of reading the images, learning and calibration; images/s are those of `Detector.inspect`.
 """
 

@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import save_file
 
 from fcdd.errors import ModelError
-from fcdd.nn.fcn import parameters
-from fcdd.nn.networks import NETWORKS, build, load_weights
+from fcdd.nn.fcn import NETWORKS, parameters
+from fcdd.nn.networks import build, load_weights
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from fcdd.nn.fcn import NETWORKS
 from fcdd.nn.fields import Field
-from fcdd.nn.networks import NETWORKS, build
+from fcdd.nn.networks import build
 from fcdd.nn.upsampling import normalise, upsample
 
 

@@ -16,7 +16,7 @@ from fcdd.nn.fields import Field
 from fcdd.nn.network import NETWORKS, CellNetwork
 from fcdd.nn.objectives import pseudo_huber
 from fcdd.nn.planes import Planes, Whiten
-from fcdd.nn.trunks import trunk
+from fcdd.nn.trunks import TRUNKS
 
 SIGMA = 8.0  # of the upsampling, in pixels: one cell
 GREY = 2.0  # channels that never differ by more grey levels than this are one grey channel, stored three times
@@ -72,7 +72,7 @@ class Description(CellNetwork):
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.architecture = architecture
-        self.trunk = trunk(architecture.trunk)
+        self.trunk = TRUNKS[architecture.trunk]()
         channels = self.trunk.channels
         self.whiten = Whiten(channels)
         self.planes = Planes(architecture.planes, architecture.directions, channels) if architecture.planes else None
@@ -133,7 +133,7 @@ class Description(CellNetwork):
 
     @property
     def reach(self) -> int:
-        return max(field.size + 2 * field.stride for field in self.trunk.fields)  # with the mean over 3 × 3 cells
+        return max(int(field.size + 2 * field.stride) for field in self.trunk.fields)  # with the mean over 3 × 3 cells
 
     def later(self) -> set[str]:
         return {"weights"}

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
 from fcdd.nn.fields import Field, receptive_field
+from fcdd.registry import Registry
 
 # What the authors set in their small networks; the VGG nets keep torch's defaults, as torchvision's do.
 NORM_EPS = 1e-4
 LEAK = 0.01
+
+
+NETWORKS: Registry[Callable[..., FCN]] = Registry("network of the paper", "fcdd.nn")
 
 
 class FCN(nn.Module):
@@ -67,6 +73,7 @@ class FCN(nn.Module):
         return self
 
 
+@NETWORKS.register("fmnist")
 def fmnist(dimensions: int = 1) -> FCN:
     """1×28×28 → 7×7; 413,441 parameters, receptive field 16."""
     features = nn.Sequential(
@@ -78,6 +85,7 @@ def fmnist(dimensions: int = 1) -> FCN:
     return FCN(features, 128, channels=1, size=28, dimensions=dimensions)
 
 
+@NETWORKS.register("cifar")
 def cifar(dimensions: int = 1) -> FCN:
     """3×32×32 → 8×8; 1,185,281 parameters, receptive field 22."""
     features = nn.Sequential(
@@ -91,6 +99,7 @@ def cifar(dimensions: int = 1) -> FCN:
     return FCN(features, 128, channels=3, size=32, dimensions=dimensions)
 
 
+@NETWORKS.register("cifar-field")
 def cifar_field(kernel: int = 3, dimensions: int = 1) -> FCN:
     """The 32 px net whose first kernel sets the receptive field: kernel + 15, so 18 … 32 for 3 … 17."""
     features = nn.Sequential(
@@ -103,6 +112,7 @@ def cifar_field(kernel: int = 3, dimensions: int = 1) -> FCN:
     return FCN(features, 128, channels=3, size=32, dimensions=dimensions)
 
 
+@NETWORKS.register("mvtec-field")
 def mvtec_field(kernel: int = 3, dimensions: int = 1) -> FCN:
     """The 224 px net whose kernels set the receptive field: 19·kernel − 4, so 53 … 243 for 3 … 13."""
     k = _odd(kernel)
@@ -119,12 +129,14 @@ def mvtec_field(kernel: int = 3, dimensions: int = 1) -> FCN:
     return FCN(features, 128, channels=3, size=224, dimensions=dimensions)
 
 
+@NETWORKS.register("vgg11")
 def vgg11(dimensions: int = 1) -> FCN:
     """3×224×224 → 28×28; 4,504,833 parameters, receptive field 62; keys as torchvision's vgg11_bn."""
     features = _vgg([64, "pool", 128, "pool", 256, 256, "pool", 512, 512], norm=True)
     return FCN(features, 512, channels=3, size=224, dimensions=dimensions)
 
 
+@NETWORKS.register("vgg16")
 def vgg16(dimensions: int = 1) -> FCN:
     """3×224×224 → 28×28; VGG16 to conv4_3, receptive field 92; keys as torchvision's vgg16.
 

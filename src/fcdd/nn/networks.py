@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,16 +11,7 @@ import torch
 from fcdd.errors import ModelError
 from fcdd.nn import fcn
 from fcdd.nn.baselines import OUTPUTS, Autoencoder, Dense
-from fcdd.nn.fcn import FCN
-
-NETWORKS: dict[str, Callable[..., FCN]] = {
-    "fmnist": fcn.fmnist,
-    "cifar": fcn.cifar,
-    "vgg11": fcn.vgg11,
-    "vgg16": fcn.vgg16,
-    "cifar-field": fcn.cifar_field,
-    "mvtec-field": fcn.mvtec_field,
-}
+from fcdd.nn.fcn import FCN, NETWORKS
 
 BASELINE_SIZES = tuple(OUTPUTS)  # sides of input that dense networks and autoencoders take
 
@@ -34,8 +24,6 @@ PRETRAINED = {
 
 def build(name: str, **options: Any) -> FCN:
     """A network of the paper with fresh weights; `options` go to its function (`kernel`, `dimensions`)."""
-    if name not in NETWORKS:
-        raise ValueError(f"no network {name!r}; there are {', '.join(NETWORKS)}")
     return NETWORKS[name](**options)
 
 

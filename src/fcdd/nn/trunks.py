@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +15,7 @@ from torch import Tensor, nn
 from fcdd.errors import ModelError
 from fcdd.nn.fields import Field, receptive_field
 from fcdd.nn.networks import build, load_weights
+from fcdd.registry import Registry
 
 LITE0_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 NORM_EPS = 1e-3
@@ -177,19 +181,27 @@ class VggTrunk(nn.Module):
         self.requires_grad_(False)
 
 
-Trunk = LiteTrunk | VggTrunk
-LITE_TAPS = {
-    "efficientnet-lite0": (2, 4, 7, 10),  # what surfaces look like
-    "efficientnet-lite0-deep": (2, 4, 7, 10, 15),  # and what things are
-}
-TRUNKS = (*LITE_TAPS, "vgg11", "vgg16")
+class Trunk(Protocol):
+    """A frozen network that others build on.
+
+    Called with images (N, 3, H, W) in 0…255 it gives a list of feature maps, one for each of `fields`, the receptive
+    fields of their cells; `channels` is the number of channels of all maps together. `load` fills in its pretrained
+    weights, from a file where one is given.
+    """
+
+    fields: list[Field]
+    channels: int
+
+    def __call__(self, images: Tensor) -> list[Tensor]: ...
+
+    def load(self, path: Path | None = None) -> None: ...
 
 
-def trunk(name: str) -> Trunk:
-    """A trunk by name, with random weights until its `load`."""
-    if name not in TRUNKS:
-        raise ModelError(f"no trunk {name!r}; there are {', '.join(TRUNKS)}")
-    return LiteTrunk(LITE_TAPS[name]) if name in LITE_TAPS else VggTrunk(name)
+TRUNKS: Registry[Callable[[], Any]] = Registry("trunk", "fcdd.nn")  # a module that is a `Trunk`, with random weights
+TRUNKS.register("efficientnet-lite0")(partial(LiteTrunk, (2, 4, 7, 10)))  # what surfaces look like
+TRUNKS.register("efficientnet-lite0-deep")(partial(LiteTrunk, (2, 4, 7, 10, 15)))  # and what things are
+TRUNKS.register("vgg11")(partial(VggTrunk, "vgg11"))
+TRUNKS.register("vgg16")(partial(VggTrunk, "vgg16"))
 
 
 def _packaged_lite0() -> Path:

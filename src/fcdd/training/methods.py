@@ -18,6 +18,7 @@ from fcdd.nn.baselines import Autoencoder, Dense
 from fcdd.nn.fcn import FCN
 from fcdd.nn.upsampling import upsample
 from fcdd.training import geometry
+from fcdd.training.losses import LOSSES
 from fcdd.training.recipe import Recipe
 
 Network = FCN | Dense | Autoencoder
@@ -103,14 +104,9 @@ class Fcdd(Method[FCN]):
         return network
 
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
-        """The recipe's objective. On A′ the map is scaled by stride², so that upsampling keeps the level of A."""
+        """The recipe's objective, one of fcdd.training.losses."""
         A = objectives.pseudo_huber(output)
-        if self.recipe.objective == "fcdd":
-            return objectives.fcdd(A, batch.y)
-        A_full = self.full(A) * self.network.field.stride**2
-        if self.recipe.objective == "pixelwise":
-            return objectives.fcdd_pixelwise(A_full, batch.masks)
-        return objectives.fcdd(A_full, batch.y)
+        return LOSSES[self.recipe.objective].of(A, lambda: self.full(A) * self.network.field.stride**2, batch)
 
     def full(self, A: Tensor, sigma: float | None = None) -> Tensor:
         """A (N, 1, h, w) → A′ (N, 1, size, size)."""

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from fcdd.data import DATASETS
 from fcdd.errors import RecipeError
+from fcdd.training.losses import LOSSES
 
 SHORT_COOLDOWN = 0.5
 FOLDER = "folder"  # in place of a dataset: a user's own images
@@ -43,7 +44,7 @@ class Recipe:
     weight_decay: float
     sigma: float  # of the Gaussian that brings A to full resolution
     method: Literal["fcdd", "hsc", "ae", "svdd", "sad", "focal", "geo"] = "fcdd"
-    objective: Literal["fcdd", "pixelwise", "authors"] = "fcdd"  # of fcdd: on A, eq. 3 on A′, image-level on A′
+    objective: str = "fcdd"  # of fcdd: one of fcdd.training.losses
     reconstruction: Literal["l2", "ssim"] = "l2"  # of ae: what is minimised, scored and shown
     attribution: Literal["gradient", "integrated"] = "gradient"  # heatmap of methods that have none of their own
     blur: bool = True  # smooth the heatmaps of all methods but fcdd, which are at full resolution already, by sigma
@@ -64,8 +65,12 @@ class Recipe:
         for name in ("size", "stored", "epochs", "batch", "lr", "sigma", "passes", "dimensions"):
             if getattr(self, name) <= 0:
                 raise RecipeError(f"{name} = {getattr(self, name)}: must be positive")
-        if self.objective == "pixelwise" and self.exposure not in ("labelled", "confetti"):
-            raise RecipeError(f"objective = 'pixelwise' needs masks, which exposure = {self.exposure!r} does not have")
+        if self.objective not in LOSSES:
+            raise RecipeError(f"objective = {self.objective!r}: must be one of {', '.join(LOSSES)}")
+        if LOSSES[self.objective].masks and self.exposure not in ("labelled", "confetti", "synthetic"):
+            raise RecipeError(
+                f"objective = {self.objective!r} needs masks, which exposure = {self.exposure!r} does not have"
+            )
 
     def lr_at(self, epoch: int, progress: float = 0.0) -> float:
         """Learning rate of an epoch, counted from 0, of which the share `progress` is done."""

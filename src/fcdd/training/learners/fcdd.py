@@ -11,8 +11,8 @@ from torch import Tensor
 from fcdd.nn import objectives
 from fcdd.nn.architecture import AnyArchitecture, Architecture, FcnArchitecture
 from fcdd.nn.description import Description
+from fcdd.nn.fcn import NETWORKS
 from fcdd.nn.network import CellNetwork
-from fcdd.nn.networks import NETWORKS
 from fcdd.nn.prepared import Prepared
 from fcdd.progress import bar
 from fcdd.seeds import generator_of
