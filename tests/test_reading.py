@@ -13,7 +13,7 @@ from PIL import Image
 
 from fcdd import images
 from fcdd.errors import ImageError
-from fcdd.reading import Picture, digest, name_of, pixels, problems, shape_of, stream
+from fcdd.reading import ImageLike, digest, name_of, pixels, problems, shape_of, stream
 
 
 def noise(height: int, width: int, seed: int = 0) -> np.ndarray:
@@ -21,7 +21,7 @@ def noise(height: int, width: int, seed: int = 0) -> np.ndarray:
 
 
 @pytest.fixture
-def forms(tmp_path: Path) -> list[Picture]:
+def forms(tmp_path: Path) -> list[ImageLike]:
     """One picture (20, 30) as path, as string, as bytes and as array."""
     images.save_png(noise(20, 30), tmp_path / "a.png")
     return [tmp_path / "a.png", str(tmp_path / "a.png"), (tmp_path / "a.png").read_bytes(), noise(20, 30)]
@@ -32,7 +32,7 @@ def levels(count: int) -> list[np.ndarray]:
     return [np.full((10 + level, 12, 3), level, np.uint8) for level in range(count)]
 
 
-def test_every_form_of_a_picture_has_the_same_pixels_and_shape(forms: list[Picture]) -> None:
+def test_every_form_of_a_picture_has_the_same_pixels_and_shape(forms: list[ImageLike]) -> None:
     for form in forms:
         assert np.array_equal(pixels(form), noise(20, 30))
         assert shape_of(form) == (20, 30)
@@ -68,11 +68,11 @@ def test_a_damaged_file_names_itself(tmp_path: Path) -> None:
         pixels(tmp_path / "broken.png")
 
 
-def test_names_for_messages(forms: list[Picture]) -> None:
+def test_names_for_messages(forms: list[ImageLike]) -> None:
     assert [name_of(form, 7) for form in forms] == [str(forms[0]), str(forms[0]), "image 7", "image 7"]
 
 
-def test_a_digest_knows_the_content_and_not_the_name(forms: list[Picture], tmp_path: Path) -> None:
+def test_a_digest_knows_the_content_and_not_the_name(forms: list[ImageLike], tmp_path: Path) -> None:
     copy = tmp_path / "other name.png"
     copy.write_bytes(Path(str(forms[0])).read_bytes())
     assert digest(copy) == digest(forms[0]) == digest(forms[1]) == digest(forms[2])
@@ -84,7 +84,7 @@ def test_a_digest_knows_the_content_and_not_the_name(forms: list[Picture], tmp_p
     assert len({digest(a) for a in (array, changed, flat, flat.reshape(6, 4, 3))}) == 4
 
 
-def first_values(batch: list[Picture]) -> list[tuple[int, int]]:
+def first_values(batch: list[ImageLike]) -> list[tuple[int, int]]:
     """Each picture's first value with the size of the batch it came in; slow for some, so that order is at risk."""
     values = [int(pixels(picture)[0, 0, 0]) for picture in batch]
     time.sleep(0.01 * (values[0] % 3))
@@ -114,7 +114,7 @@ def test_an_endless_stream_is_read_one_batch_ahead_and_no_further() -> None:
         assert taken <= 4 * ((done - 1) // 4 + 3)
 
 
-def test_nothing_gives_nothing_and_a_bad_picture_its_error(forms: list[Picture]) -> None:
+def test_nothing_gives_nothing_and_a_bad_picture_its_error(forms: list[ImageLike]) -> None:
     assert list(stream([], first_values, 4, 2)) == []
     found = stream([forms[0], forms[3], b"no image", forms[2]], first_values, 2, 2)
     assert len([next(found), next(found)]) == 2

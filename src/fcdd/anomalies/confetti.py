@@ -19,7 +19,7 @@ def confetti(images: Tensor, generator: Generator, *, both_signs: bool = False) 
     squares (an offset per channel, uniform in −256…0 grey levels) and 1.2e-5 for dark ones (−255), at least one of
     each kind an image. Within a kind later squares cover earlier ones; the two layers are summed, blurred by a
     25 px Gaussian of σ 5, added and clamped. At other sizes, with s = min(H, W) / 224: sides, kernel and σ times s,
-    probabilities over s², so that the picture is the same in another resolution.
+    probabilities over s², so that the image is the same in another resolution.
 
     `both_signs` negates each square with probability ½. An image that would not change gets the negated layer.
     """

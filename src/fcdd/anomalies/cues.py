@@ -1,4 +1,4 @@
-"""A cue: what pictures of one class share and what must not count, a watermark say; and pictures that carry it."""
+"""A cue: what images of one class share and what must not count, a watermark say; and images that carry it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from fcdd.data import Source
 from fcdd.errors import DataError, ImageError
 from fcdd.seeds import generator_of
 
-SHARE = 0.5  # of the pictures that get a cue when it is made to mean nothing
-FADE = 4  # pixels over which a pasted patch fades into the picture
+SHARE = 0.5  # of the images that get a cue when it is made to mean nothing
+FADE = 4  # pixels over which a pasted patch fades into the image
 PASTE, EXCLUDE = "paste", "exclude"  # the two ways of mending
 WHOLE = 1024  # side of a region of interest that nothing else gives a size
 _URI = "data:image/png;base64,"
@@ -33,9 +33,9 @@ _URI = "data:image/png;base64,"
 class Cue:
     """Where the cue lies and what it looks like there.
 
-    `place` is (left, top, right, bottom) in fractions of the picture's width and height; `patches`, RGB uint8, are the
-    place cut from pictures that carry the cue. `mend` says how training is to forget it: "paste" puts patches into
-    pictures of both classes, "exclude" leaves the place out of the region of interest.
+    `place` is (left, top, right, bottom) in fractions of the image's width and height; `patches`, RGB uint8, are the
+    place cut from images that carry the cue. `mend` says how training is to forget it: "paste" puts patches into
+    images of both classes, "exclude" leaves the place out of the region of interest.
     """
 
     place: tuple[float, float, float, float]
@@ -43,7 +43,7 @@ class Cue:
     mend: str = PASTE
 
     def box(self, shape: tuple[int, int]) -> tuple[slice, slice]:
-        """Rows and columns of the place in a picture of `shape` (H, W), at least one pixel each."""
+        """Rows and columns of the place in a image of `shape` (H, W), at least one pixel each."""
         left, top, right, bottom = self.place
         rows, columns = (
             slice(min(round(a * n), n - 1), max(round(b * n), min(round(a * n), n - 1) + 1))
@@ -57,10 +57,10 @@ class Cue:
         mask[self.box(shape)] = True
         return mask
 
-    def paste(self, picture: NDArray[np.uint8], which: int) -> NDArray[np.uint8]:
+    def paste(self, image: NDArray[np.uint8], which: int) -> NDArray[np.uint8]:
         """RGB (H, W, 3) with patch `which` (counted around) at the place."""
-        box = self.box((picture.shape[0], picture.shape[1]))
-        return blend(picture, self.patches[which % len(self.patches)], box)
+        box = self.box((image.shape[0], image.shape[1]))
+        return blend(image, self.patches[which % len(self.patches)], box)
 
     def to_dict(self) -> dict[str, Any]:
         return {"place": list(self.place), "mend": self.mend, "patches": [_encoded(patch) for patch in self.patches]}
@@ -77,7 +77,7 @@ class Cue:
 
 
 def blend(
-    picture: NDArray[np.uint8], patch: NDArray[np.uint8], box: tuple[slice, slice], fade: int = FADE
+    image: NDArray[np.uint8], patch: NDArray[np.uint8], box: tuple[slice, slice], fade: int = FADE
 ) -> NDArray[np.uint8]:
     """RGB (H, W, 3) with `patch`, resized to `box`, over it; it fades out over `fade` pixels, save at the border.
 
@@ -90,16 +90,16 @@ def blend(
             1.0 if part.start == 0 else (np.arange(side) + 1) / (fade + 1),
             1.0 if part.stop == whole else (side - np.arange(side)) / (fade + 1),
         ).clip(0, 1)
-        for part, side, whole in zip(box, (height, width), picture.shape, strict=False)
+        for part, side, whole in zip(box, (height, width), image.shape, strict=False)
     )
     alpha = np.minimum(np.broadcast_to(rows, height)[:, None], np.broadcast_to(columns, width))[..., None]
-    result = picture.copy()
-    result[box] = np.round(alpha * fitted + (1 - alpha) * picture[box])
+    result = image.copy()
+    result[box] = np.round(alpha * fitted + (1 - alpha) * image[box])
     return result
 
 
 class Marked:
-    """A `Source` half of whose pictures carry one of `cues`; which ones depends on `seed` and their index alone."""
+    """A `Source` half of whose images carry one of `cues`; which ones depends on `seed` and their index alone."""
 
     def __init__(self, source: Source, cues: Sequence[Cue], seed: int) -> None:
         self.source, self.cues, self.seed = source, cues, seed
@@ -108,14 +108,14 @@ class Marked:
         return len(self.source)
 
     def __getitem__(self, indices: Tensor, /) -> Tensor:
-        pictures = self.source[indices]
+        given = self.source[indices]
         for n, index in enumerate(indices.tolist()):
             generator = generator_of(self.seed, "cue", index)
             if torch.rand(1, generator=generator) < SHARE:
                 chosen, which = torch.randint(1 << 30, (2,), generator=generator).tolist()
-                marked = self.cues[chosen % len(self.cues)].paste(pictures[n].permute(1, 2, 0).numpy(), which)
-                pictures[n] = torch.from_numpy(marked).permute(2, 0, 1)
-        return pictures
+                marked = self.cues[chosen % len(self.cues)].paste(given[n].permute(1, 2, 0).numpy(), which)
+                given[n] = torch.from_numpy(marked).permute(2, 0, 1)
+        return given
 
 
 def outside(cues: Sequence[Cue], region: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:

@@ -2,11 +2,11 @@
 
 A plate is rendered as a height map under a slanted lamp: brushed metal with a bevelled edge and four drilled holes,
 lying on a dark belt, with a print of ink on it. A defect edits the scene (material cut away, relief, a film on the
-surface, worn or missing ink), never the finished picture, and its mask is where the two pictures of the same plate,
+surface, worn or missing ink), never the finished image, and its mask is where the two images of the same plate,
 with and without the edit, visibly differ. No code is shared with `fcdd.anomalies`: chips, dents and missing marks have
 no counterpart among the synthetic training anomalies, scratches and stains have one that is drawn by other means.
 
-Lengths are in units of half the picture's side, with the origin in its middle and y pointing down.
+Lengths are in units of half the image's side, with the origin in its middle and y pointing down.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def _printed(scene: _Scene, edit: _Edit) -> Array:
 
 
 def _render(scene: _Scene, edit: _Edit) -> Array:
-    """The picture (3, H, W) in [0, 1], before the camera's noise."""
+    """The image (3, H, W) in [0, 1], before the camera's noise."""
     size = len(scene.x)
     distance = _solid(scene, edit.cut)
     height = BEVEL * (1 - np.clip(1 + distance / BEVEL, 0, 1) ** 2) * 0.5 + edit.relief
@@ -213,14 +213,14 @@ def _render(scene: _Scene, edit: _Edit) -> Array:
     return _lens(belt * (1 - cover) + surface * shade * cover)
 
 
-def _lens(picture: Array) -> Array:
+def _lens(image: Array) -> Array:
     """A slight blur, 1–4–1 in each direction."""
     for axis in (1, 2):
-        padded = np.pad(picture, [(1, 1) if a == axis else (0, 0) for a in range(3)], mode="edge")
-        n = picture.shape[axis]
+        padded = np.pad(image, [(1, 1) if a == axis else (0, 0) for a in range(3)], mode="edge")
+        n = image.shape[axis]
         before, after = np.take(padded, range(n), axis), np.take(padded, range(2, n + 2), axis)
-        picture = (before + 4 * picture + after) / 6
-    return np.clip(picture, 0, 1)
+        image = (before + 4 * image + after) / 6
+    return np.clip(image, 0, 1)
 
 
 # ---------------------------------------------------------------------------------------------- the defects
@@ -317,14 +317,14 @@ def _photograph(seed: tuple[int, ...], size: int, kind: str = "good", severity: 
     """One plate as the camera sees it, uint8 (3, H, W), and the mask of its defect, uint8 (1, H, W)."""
     random = np.random.default_rng(seed)
     scene = _scene(random, size)
-    clean = picture = _render(scene, _no_edit(size))
+    clean = image = _render(scene, _no_edit(size))
     changed = np.zeros((size, size), bool)
     while kind != "good" and changed.sum() < (size / 48) ** 2:  # a defect may fall where it does not show: another
         edit = _no_edit(size)
         DEFECTS[kind](random, scene, severity, edit)
-        picture = _render(scene, edit)
-        changed = np.abs(picture - clean).max(0) >= VISIBLE
-    image = np.clip(np.rint((picture + scene.noise) * 255), 0, 255).astype(np.uint8)
+        image = _render(scene, edit)
+        changed = np.abs(image - clean).max(0) >= VISIBLE
+    image = np.clip(np.rint((image + scene.noise) * 255), 0, 255).astype(np.uint8)
     return torch.from_numpy(image), torch.from_numpy(changed[None].astype(np.uint8))
 
 

@@ -17,7 +17,7 @@ from fcdd.detector.detector import Detector
 from fcdd.detector.result import strongest
 from fcdd.folders import Labelled
 from fcdd.progress import bar
-from fcdd.reading import Picture as Source
+from fcdd.reading import ImageLike as Source
 from fcdd.reading import pixels, stream
 from fcdd.report.colours import colour, overlay
 from fcdd.report.content import thumbnail

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fcdd import images
 from fcdd.images import Fit
-from fcdd.reading import Picture, pixels, threaded
+from fcdd.reading import ImageLike, pixels, threaded
 
 
 class Images:
@@ -23,7 +23,7 @@ class Images:
     """
 
     def __init__(
-        self, given: Sequence[Picture], shape: int | tuple[int, int], channels: int = 3, fit: Fit = "stretch"
+        self, given: Sequence[ImageLike], shape: int | tuple[int, int], channels: int = 3, fit: Fit = "stretch"
     ) -> None:
         """`shape` is (height, width), or one side of a square; one channel is the ITU-R 601 luma.
 
@@ -54,7 +54,7 @@ class Images:
         """All images, (N, channels, height, width) uint8."""
         return self[torch.arange(len(self))]
 
-    def _decode(self, one: Picture) -> NDArray[np.uint8]:
+    def _decode(self, one: ImageLike) -> NDArray[np.uint8]:
         decoded = pixels(one)
         if self.channels == 1:
             return images.resize(images.luma(decoded), self.shape, self.fit)[None]

@@ -1,4 +1,4 @@
-"""`Detector`: good pictures in, a calibrated and explainable verdict for every further one out."""
+"""`Detector`: good images in, a calibrated and explainable verdict for every further one out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fcdd.errors import DataError
 from fcdd.nn.architecture import AnyArchitecture
 from fcdd.nn.network import CellNetwork, build
 from fcdd.nn.prepared import Prepared
-from fcdd.reading import Picture, digest, shape_of
+from fcdd.reading import ImageLike, digest, shape_of
 from fcdd.seeds import generator_of
 from fcdd.training.learners import LEARNERS, Learner
 from fcdd.training.lesson import Lesson
@@ -37,7 +37,7 @@ DEFAULT_NETWORK = "efficientnet-lite0"
 
 
 class Detector(Judge):
-    """Learns what good parts look like; then scores, explains and judges pictures.
+    """Learns what good parts look like; then scores, explains and judges images.
 
     >>> detector = Detector().fit(["good/1.png", …])
     >>> result = detector.predict("incoming/7.png")
@@ -61,11 +61,11 @@ class Detector(Judge):
 
     def fit(
         self,
-        good: Path | str | Sequence[Picture],
-        defects: Path | str | Sequence[Picture] | None = None,
+        good: Path | str | Sequence[ImageLike],
+        defects: Path | str | Sequence[ImageLike] | None = None,
         masks: Path | str | Sequence[Mask] | None = None,
         *,
-        outliers: Path | str | Sequence[Picture] | None = None,
+        outliers: Path | str | Sequence[ImageLike] | None = None,
         whole: bool = False,
         cues: Sequence[Cue] = (),
         work: Path | None = None,
@@ -124,8 +124,8 @@ class Detector(Judge):
 
     def _check(
         self,
-        good: Sequence[Picture],
-        labelled: Sequence[Picture],
+        good: Sequence[ImageLike],
+        labelled: Sequence[ImageLike],
         masks: Sequence[Mask],
         outliers: object,
         whole: bool,
@@ -171,7 +171,7 @@ class Detector(Judge):
         shape: tuple[int, int],
         card: dict[str, Any],
         seed: int = 0,
-        held: Sequence[Picture] = (),
+        held: Sequence[ImageLike] = (),
         quiet: bool = True,
     ) -> Detector:
         """A detector around a network that was trained elsewhere, for inputs of `shape`, calibrated on `held`.
@@ -187,16 +187,16 @@ class Detector(Judge):
         return detector
 
     def held_out(self, count: int) -> list[int]:
-        """Which of `count` good pictures `fit` keeps from training for calibration."""
+        """Which of `count` good images `fit` keeps from training for calibration."""
         order = torch.randperm(count, generator=generator_of(self.seed, "holdout"))
         return sorted(order[: self.settings.held(count)].tolist())
 
-    def _shape(self, network: CellNetwork, pictures: Sequence[Picture]) -> tuple[int, int]:
+    def _shape(self, network: CellNetwork, given: Sequence[ImageLike]) -> tuple[int, int]:
         """The input's height and width: the good images' median aspect, within the settings' sides, in whole cells;
         for a network of the paper, the square that it was made for."""
         if isinstance(network, Prepared):
             return network.network.size, network.network.size
-        sizes = np.array([shape_of(picture) for picture in pictures], np.float64)
+        sizes = np.array([shape_of(image) for image in given], np.float64)
         side = float(np.median(np.sqrt(sizes.prod(1))))
         aspect = float(np.median(sizes[:, 0] / sizes[:, 1]))
         largest = self.settings.largest or LEARNERS[self.settings.method].largest
@@ -252,21 +252,21 @@ class Detector(Judge):
 
 
 def _collected(
-    good: Path | str | Sequence[Picture],
-    defects: Path | str | Sequence[Picture] | None,
+    good: Path | str | Sequence[ImageLike],
+    defects: Path | str | Sequence[ImageLike] | None,
     masks: Path | str | Sequence[Mask] | None,
-) -> tuple[list[Picture], list[Picture], list[Mask]]:
-    """Good pictures, labelled defects and a mask or None for each of those, from folders or sequences."""
+) -> tuple[list[ImageLike], list[ImageLike], list[Mask]]:
+    """Good images, labelled defects and a mask or None for each of those, from folders or sequences."""
     if isinstance(good, str | Path) and isinstance(defects, str | Path):
         found = folders.read_folder(Path(good), Path(defects), Path(masks) if isinstance(masks, str | Path) else None)
         return list(found.good), list(found.defects), list(found.masks)
     if isinstance(defects, str | Path) or isinstance(masks, str | Path):
         raise DataError("defects and masks are folders only where good is one; else give sequences of files or arrays")
-    pictures: list[Picture] = list(images.find(good)) if isinstance(good, str | Path) else list(good)
+    given: list[ImageLike] = list(images.find(good)) if isinstance(good, str | Path) else list(good)
     labelled, known = list(defects or []), list(masks or [None] * len(defects or []))
     if len(labelled) != len(known):
         raise DataError(f"{len(labelled)} defects and {len(known)} masks: give one for each, or None")
-    return pictures, labelled, known
+    return given, labelled, known
 
 
 def _grid(network: CellNetwork, shape: tuple[int, int], sigma: float | None) -> Grid:
@@ -274,24 +274,24 @@ def _grid(network: CellNetwork, shape: tuple[int, int], sigma: float | None) -> 
     return Grid(shape, network.field.stride, network.field.start, network.sigma if sigma is None else sigma)
 
 
-def _outliers(given: Path | str | Sequence[Picture] | None) -> list[Picture]:
+def _outliers(given: Path | str | Sequence[ImageLike] | None) -> list[ImageLike]:
     """Images of other things, from a folder or a sequence."""
     if given is None:
         return []
-    found: list[Picture] = list(images.find(given)) if isinstance(given, str | Path) else list(given)
+    found: list[ImageLike] = list(images.find(given)) if isinstance(given, str | Path) else list(given)
     if not found:
         raise DataError(f"{given}: no images in it. Leave outliers out, or give a folder of other images.")
     return found
 
 
-def _card(pictures: Sequence[Picture], kept: Sequence[int], defects: Sequence[Picture]) -> dict[str, Any]:
+def _card(given: Sequence[ImageLike], kept: Sequence[int], defects: Sequence[ImageLike]) -> dict[str, Any]:
     """What the model says of the data it was made from."""
-    digests = [digest(picture) for picture in pictures]
+    digests = [digest(image) for image in given]
     return {
-        "good": len(pictures),
-        "calibration": len(pictures) - len(kept),
+        "good": len(given),
+        "calibration": len(given) - len(kept),
         "defects": len(defects),
         "fingerprint": hashlib.sha256("".join(sorted(digests)).encode()).hexdigest(),
-        "trained": [digests[i][:16] for i in kept] + [digest(picture)[:16] for picture in defects],
+        "trained": [digests[i][:16] for i in kept] + [digest(image)[:16] for image in defects],
         "versions": {"fcdd": fcdd.__version__, "torch": torch.__version__, "python": platform.python_version()},
     }

@@ -20,7 +20,7 @@ from fcdd.detector.precision import half, quantised
 from fcdd.detector.runtime import INPUT, OUTPUTS, Runtime, rows_of, session
 from fcdd.errors import DataError, ModelError
 from fcdd.progress import bar
-from fcdd.reading import Picture, pixels
+from fcdd.reading import ImageLike, pixels
 from fcdd.seeds import generator_of
 
 Array = NDArray[np.uint8]
@@ -34,9 +34,9 @@ DEFECTED = 16  # of them that are also compared with a synthetic defect, and at 
 
 @dataclass(frozen=True)
 class Parity:
-    """How far the exported model's answers lie from the detector's, at most, on `images` pictures."""
+    """How far the exported model's answers lie from the detector's, at most, on `images` images."""
 
-    source: str  # what the pictures were
+    source: str  # what the images were
     images: int
     score: float  # relative
     heatmap: float  # of the heatmap's range
@@ -55,7 +55,7 @@ class Parity:
 
 @dataclass(frozen=True)
 class Loss:
-    """What a smaller file costs: AUROC of good pictures against the same with synthetic defects."""
+    """What a smaller file costs: AUROC of good images against the same with synthetic defects."""
 
     images: int
     defects: int
@@ -79,7 +79,7 @@ class Loss:
 def export(
     detector: Detector,
     path: Path | str,
-    pictures: Sequence[Picture] | None = None,
+    given: Sequence[ImageLike] | None = None,
     precision: Precision = "fp32",
     *,
     quiet: bool = True,
@@ -87,18 +87,18 @@ def export(
     """Write `detector` to `path`; what `Runtime(path)` gives, and what was measured. ModelError where answers differ
     too much.
 
-    `pictures` are good ones, best the folder that was trained on: those of them that were held out are compared. In
-    single precision patterns made in code serve where there are none. Other precisions need pictures, because they
+    `images` are good ones, best the folder that was trained on: those of them that were held out are compared. In
+    single precision patterns made in code serve where there are none. Other precisions need images, because they
     change the scores: the thresholds are set anew from the held-out ones.
     """
-    held = None if pictures is None else [picture for picture in pictures if not detector.trained_on(picture)]
+    held = None if given is None else [image for image in given if not detector.trained_on(image)]
     if precision != "fp32" and not held:
         raise DataError(
             f"{precision} changes the scores, so thresholds are set anew: give good images (--images) of which some "
             "were not trained on, such as the folder that was trained on"
         )
-    # Ranges of 8 bits come from trained-on pictures where there are some, so that calibration pictures stay unseen.
-    trained = [picture for picture in pictures or [] if detector.trained_on(picture)]
+    # Ranges of 8 bits come from trained-on images where there are some, so that calibration images stay unseen.
+    trained = [image for image in given or [] if detector.trained_on(image)]
     content = _content(detector, precision, _some(trained or held or []))
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / "draft.onnx"
@@ -107,7 +107,7 @@ def export(
         runtime = Runtime(draft)
     measured: Parity | Loss
     if precision == "fp32":
-        measured = compare(detector, runtime, *_probes(detector, held or pictures), quiet=quiet)
+        measured = compare(detector, runtime, *_probes(detector, held or given), quiet=quiet)
         if not measured.holds:
             raise ModelError(f"{path}: not written, the exported model answers differently: {measured}")
     else:
@@ -121,14 +121,14 @@ def export(
     return runtime, measured
 
 
-def _content(detector: Detector, precision: Precision, usual: Sequence[Picture]) -> bytes:
-    """The serialised graph; `usual` pictures tell the ranges of 8 bits."""
+def _content(detector: Detector, precision: Precision, usual: Sequence[ImageLike]) -> bytes:
+    """The serialised graph; `usual` images tell the ranges of 8 bits."""
     model = graph.build(detector)
     if precision == "fp32":
         return bytes(model.SerializeToString())
     if precision == "fp16":
         return half(model)
-    return quantised(model, [images.resize(pixels(picture), detector.grid.shape) for picture in usual])
+    return quantised(model, [images.resize(pixels(image), detector.grid.shape) for image in usual])
 
 
 def compare(detector: Detector, runtime: Runtime, arrays: Sequence[Array], source: str, quiet: bool = True) -> Parity:
@@ -150,9 +150,9 @@ def compare(detector: Detector, runtime: Runtime, arrays: Sequence[Array], sourc
     return Parity(source, len(arrays), score, heat, verdicts)
 
 
-def measure_loss(detector: Detector, runtime: Runtime, good: Sequence[Picture], quiet: bool = True) -> Loss:
-    """AUROC of both models on good pictures against synthetic defects on the same."""
-    arrays = [images.resize(pixels(picture), detector.grid.shape) for picture in good]
+def measure_loss(detector: Detector, runtime: Runtime, good: Sequence[ImageLike], quiet: bool = True) -> Loss:
+    """AUROC of both models on good images against synthetic defects on the same."""
+    arrays = [images.resize(pixels(image), detector.grid.shape) for image in good]
     bad, masks = _defected(detector, arrays * -(-MOST // len(arrays)))
     truths = [np.zeros(masks[0].shape, np.bool_)] * len(arrays) + masks
     labels = [0] * len(arrays) + [1] * len(bad)
@@ -169,10 +169,10 @@ def measure_loss(detector: Detector, runtime: Runtime, good: Sequence[Picture], 
     return Loss(len(arrays), len(bad), image_found, image - image_found, pixel_found, pixel - pixel_found)
 
 
-def _probes(detector: Detector, pictures: Sequence[Picture] | None) -> tuple[list[Array], str]:
+def _probes(detector: Detector, given: Sequence[ImageLike] | None) -> tuple[list[Array], str]:
     """Images to compare on, and what they are: as they come, with synthetic defects, and at other sizes."""
-    if pictures:
-        arrays = [pixels(picture) for picture in _some(pictures)]
+    if given:
+        arrays = [pixels(image) for image in _some(given)]
         source = "calibration images"
     else:
         arrays, source = _patterns(detector), "patterns made in code"
@@ -207,6 +207,6 @@ def _patterns(detector: Detector) -> list[Array]:
     return made
 
 
-def _some(pictures: Sequence[Picture]) -> list[Picture]:
+def _some(given: Sequence[ImageLike]) -> list[ImageLike]:
     """At most `MOST`, evenly taken."""
-    return list(pictures[:: max(1, -(-len(pictures) // MOST))])
+    return list(given[:: max(1, -(-len(given) // MOST))])

@@ -20,7 +20,7 @@ from fcdd.detector.settings import Settings
 from fcdd.errors import ModelError
 from fcdd.nn.architecture import AnyArchitecture, architecture_from
 from fcdd.progress import bar
-from fcdd.reading import Picture, digest, name_of, pixels, stream
+from fcdd.reading import ImageLike, digest, name_of, pixels, stream
 
 T = TypeVar("T")
 Then = Callable[[NDArray[np.uint8], NDArray[np.float32]], T]
@@ -30,7 +30,7 @@ REJECT, REVIEW = 0.01, 0.05  # levels where nothing else is asked for and enough
 
 
 class Judge(ABC):
-    """Scores, explains and judges pictures by cells that a subclass computes, and sets its thresholds anew."""
+    """Scores, explains and judges images by cells that a subclass computes, and sets its thresholds anew."""
 
     def __init__(self, settings: Settings, seed: int) -> None:
         self.settings, self.seed = settings, seed
@@ -58,26 +58,26 @@ class Judge(ABC):
     # --------------------------------------------------------------------------------------------------- use
 
     @overload
-    def predict(self, picture: Picture) -> Result: ...  # type: ignore[overload-overlap]  # str and bytes are iterable
+    def predict(self, image: ImageLike) -> Result: ...  # type: ignore[overload-overlap]  # str and bytes are iterable
     @overload
-    def predict(self, picture: Iterable[Picture]) -> Iterator[Result]: ...
-    def predict(self, picture: Picture | Iterable[Picture]) -> Result | Iterator[Result]:
-        """The result of one picture (file, bytes or array), or one after the other of many."""
-        if isinstance(picture, str | Path | bytes | np.ndarray):
-            return self.predict_arrays([pixels(picture)])[0]
-        return (result for _, result in self.inspect(picture))
+    def predict(self, image: Iterable[ImageLike]) -> Iterator[Result]: ...
+    def predict(self, image: ImageLike | Iterable[ImageLike]) -> Result | Iterator[Result]:
+        """The result of one image (file, bytes or array), or one after the other of many."""
+        if isinstance(image, str | Path | bytes | np.ndarray):
+            return self.predict_arrays([pixels(image)])[0]
+        return (result for _, result in self.inspect(image))
 
     def predict_arrays(self, arrays: Sequence[NDArray[np.uint8]]) -> list[Result]:
         """The results of RGB arrays (H, W, 3) of any sizes, computed as one batch."""
         return [result for _, result in self._see(arrays, self._result)] if arrays else []
 
-    def score_samples(self, pictures: Iterable[Picture]) -> NDArray[np.float64]:
+    def score_samples(self, given: Iterable[ImageLike]) -> NDArray[np.float64]:
         """Scores (N,), higher = more anomalous."""
-        return np.array(list(self._each(pictures, lambda _, cells: self.score(cells))), np.float64)
+        return np.array(list(self._each(given, lambda _, cells: self.score(cells))), np.float64)
 
-    def inspect(self, pictures: Iterable[Picture]) -> Iterator[tuple[NDArray[np.uint8], Result]]:
-        """Every picture's pixels, RGB uint8 (H, W, 3), with its result."""
-        return self._each(pictures, self._result)
+    def inspect(self, given: Iterable[ImageLike]) -> Iterator[tuple[NDArray[np.uint8], Result]]:
+        """Every image's pixels, RGB uint8 (H, W, 3), with its result."""
+        return self._each(given, self._result)
 
     def score(self, cells: NDArray[np.float32]) -> float:
         """The score of an image from its cells (h, w)."""
@@ -100,26 +100,26 @@ class Judge(ABC):
     def _result(self, array: NDArray[np.uint8], cells: NDArray[np.float32]) -> tuple[NDArray[np.uint8], Result]:
         return array, self.judge(cells, (array.shape[0], array.shape[1]))
 
-    def _each(self, pictures: Iterable[Picture], then: Then[T]) -> Iterator[T]:
-        """`then` of every picture's pixels and cells, in the pictures' order."""
+    def _each(self, given: Iterable[ImageLike], then: Then[T]) -> Iterator[T]:
+        """Call `then` with every image's pixels and cells; what it returns, in the images' order."""
         with self._workers() as workers:
-            yield from stream(pictures, lambda batch: self._see(batch, then), BATCH, workers)
+            yield from stream(given, lambda batch: self._see(batch, then), BATCH, workers)
 
-    def _see(self, pictures: Sequence[Picture], then: Then[T]) -> list[T]:
-        """`then` of each picture's pixels and its cells (h, w), which are zero outside the region of interest."""
-        arrays = [pixels(picture) for picture in pictures]
+    def _see(self, given: Sequence[ImageLike], then: Then[T]) -> list[T]:
+        """Call `then` with each image's pixels and its cells (h, w), which are zero outside the region of interest."""
+        arrays = [pixels(image) for image in given]
         maps = self._cells(np.stack([images.resize(array, self.grid.shape) for array in arrays]))
         return [then(a, np.where(self.inside, cells, np.float32(0))) for a, cells in zip(arrays, maps, strict=True)]
 
     # --------------------------------------------------------------------------------------------- calibrate
 
-    def calibrate(self, good: Sequence[Picture], max_false_rejects: float | None = None, quiet: bool = True) -> None:
-        """Replace the calibration by that of other good pictures, which must not have been trained on."""
+    def calibrate(self, good: Sequence[ImageLike], max_false_rejects: float | None = None, quiet: bool = True) -> None:
+        """Replace the calibration by that of other good images, which must not have been trained on."""
         self.refuse_trained(good)
         self._calibrate(good, self._levels(len(good), max_false_rejects), quiet)
 
-    def _calibrate(self, good: Sequence[Picture], levels: tuple[float, float], quiet: bool) -> None:
-        """Scores of held-out good pictures, their usual heat, and the heat that only the share `reject` reaches."""
+    def _calibrate(self, good: Sequence[ImageLike], levels: tuple[float, float], quiet: bool) -> None:
+        """Scores of held-out good images, their usual heat, and the heat that only the share `reject` reaches."""
         reject, review = levels
         scores, peaks, usual = [], [], []
 
@@ -137,12 +137,12 @@ class Judge(ABC):
         self.pixel_threshold = Calibration(tuple(peaks), review=review, reject=reject).threshold(reject)
         self.pixel_floor = float(np.median(usual))
 
-    def trained_on(self, picture: Picture) -> bool:
-        return digest(picture)[:16] in self.card["trained"]
+    def trained_on(self, image: ImageLike) -> bool:
+        return digest(image)[:16] in self.card["trained"]
 
-    def refuse_trained(self, pictures: Sequence[Picture]) -> None:
-        """CalibrationError where one of the pictures was trained on: its score says nothing about the next part."""
-        repeated = [name_of(picture, i) for i, picture in enumerate(pictures) if self.trained_on(picture)]
+    def refuse_trained(self, given: Sequence[ImageLike]) -> None:
+        """CalibrationError where one of the images was trained on: its score says nothing about the next part."""
+        repeated = [name_of(image, i) for i, image in enumerate(given) if self.trained_on(image)]
         if repeated:
             raise CalibrationError(
                 f"{len(repeated)} of these images were trained on, the first is {repeated[0]}; "

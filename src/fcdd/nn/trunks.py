@@ -45,7 +45,7 @@ class Conv(nn.Module):
     def padded(self, x: Tensor) -> Tensor:
         if not any(self.pad):
             return x
-        # A reflection needs more cells than it adds; the deepest maps of narrow pictures have two.
+        # A reflection needs more cells than it adds; the deepest maps of narrow images have two.
         return F.pad(x, self.pad, mode="reflect" if min(x.shape[2:]) > max(self.pad) else "replicate")
 
     def through(self, field: Field) -> Field:

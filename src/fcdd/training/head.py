@@ -1,7 +1,7 @@
 """What a few labelled defects teach: a hypersphere head beside the nominal planes.
 
-A defect is somewhere in its picture: the head learns its cells, one by one. Where whole pictures are another thing than
-the part, no cell stands for the picture: the head learns bags of cells by the paper's objective, on their mean.
+A defect is somewhere in its image: the head learns its cells, one by one. Where whole images are another thing than
+the part, no cell stands for the image: the head learns bags of cells by the paper's objective, on their mean.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from fcdd.data.views import relit, turned
 from fcdd.nn import objectives
 from fcdd.nn.description import Description
 from fcdd.progress import bar
-from fcdd.reading import Picture
+from fcdd.reading import ImageLike
 from fcdd.seeds import generator_of
 
-VIEWS = 10  # of each defect: a handful of pictures must stand for all that will come
+VIEWS = 10  # of each defect: a handful of images must stand for all that will come
 ENOUGH = 500  # views of all defects together
 STEPS = 400
 NOMINAL, ANOMALOUS = 512, 256  # cells a step
-BAGS, BAG = 16, 64  # of whole pictures: bags a step, and cells in each
+BAGS, BAG = 16, 64  # of whole images: bags a step, and cells in each
 NOISE = 0.5  # standard deviations added to whitened features, so that the head learns regions and not points
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Whitened features of the labelled pictures."""
+    """Whitened features of the labelled images."""
 
-    anomalous: Tensor  # (M, k, D): single cells of defects, k = 1, or bags of whole pictures, k = BAG
-    weight: Tensor  # (M,) each picture weighs the same, however large its defect
-    nominal: Tensor  # (K, D) of the same pictures, outside of the defect
+    anomalous: Tensor  # (M, k, D): single cells of defects, k = 1, or bags of whole images, k = BAG
+    weight: Tensor  # (M,) each image weighs the same, however large its defect
+    nominal: Tensor  # (K, D) of the same images, outside of the defect
 
 
 @torch.inference_mode()
 def gather(
     description: Description,
-    pictures: Sequence[Picture],
+    given: Sequence[ImageLike],
     masks: Sequence[NDArray[np.bool_] | None],
     shape: tuple[int, int],
     inside: Tensor,
@@ -53,18 +53,18 @@ def gather(
     whole: bool = False,
     quiet: bool = True,
 ) -> Cells:
-    """Cells of each defect and of the good surface around it, over views of every picture; `inside` (h·w,) bool.
+    """Cells of each defect and of the good surface around it, over views of every image; `inside` (h·w,) bool.
 
-    A defect without mask lends the cells that the nominal planes find strangest, a `whole` picture bags of cells from
-    anywhere; neither those in the place of one of `cues`: half of these pictures carry a cue there, so that it is no
+    A defect without mask lends the cells that the nominal planes find strangest, a `whole` image bags of cells from
+    anywhere; neither those in the place of one of `cues`: half of these images carry a cue there, so that it is no
     sign of a defect.
     """
     found: list[tuple[Tensor, Tensor, Tensor]] = []
-    inputs = Images(pictures, shape)
+    inputs = Images(given, shape)
     marked = Marked(inputs, cues, seed) if cues else inputs
     ruled_out = torch.from_numpy(np.any([np.zeros(shape, np.bool_), *(cue.mask(shape) for cue in cues)], axis=0))
-    count = max(1, min(VIEWS, ENOUGH // len(pictures)))
-    with bar("reading defects", len(pictures), quiet=quiet) as shown:
+    count = max(1, min(VIEWS, ENOUGH // len(given)))
+    with bar("reading defects", len(given), quiet=quiet) as shown:
         for index, mask in enumerate(masks):
             image = (inputs if mask is not None else marked)[torch.tensor([index])].float()
             if whole:
@@ -117,7 +117,7 @@ def _bag(
     """Whitened features of cells drawn from all that `ruled_out` does not touch, (1, BAG, D), and none as nominal."""
     features = description.features(image)
     touched = F.adaptive_max_pool2d(ruled_out, (features.shape[2], features.shape[3])).flatten() > 0
-    # A cue all over the picture leaves nothing else to learn from.
+    # A cue all over the image leaves nothing else to learn from.
     free = inside & ~touched if bool((inside & ~touched).any()) else inside
     white = description.whiten(features[0].flatten(1).T)[free]
     return white[torch.randint(len(white), (1, BAG), generator=generator)], white[:0]

@@ -14,20 +14,20 @@ from torch import Tensor
 
 from fcdd.anomalies.cues import Cue
 from fcdd.data import Source
-from fcdd.reading import Picture
+from fcdd.reading import ImageLike
 
 
 @dataclass(frozen=True)
 class Lesson:
     """Everything that `Learner.learn` may use. Images of a `Source` are uint8 (3, H, W) at the input's shape."""
 
-    images: Sequence[Picture]  # good ones to train on, without those that are held out for calibration
+    images: Sequence[ImageLike]  # good ones to train on, without those that are held out for calibration
     good: Source  # the same at the input's shape
     shape: tuple[int, int]  # height and width of the input
     inside: Tensor  # (h·w,) bool: cells of the region of interest
     seed: int
     vectors: int  # size of the bank of single features
-    defects: Sequence[Picture] = ()  # labelled anomalies
+    defects: Sequence[ImageLike] = ()  # labelled anomalies
     masks: Sequence[NDArray[np.bool_] | None] = ()  # one for each of them, or None
     outliers: Source | None = None  # other images, as auxiliary anomalies
     whole: bool = False  # the labelled images show other things than the part, not defects on it
