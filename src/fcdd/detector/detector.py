@@ -244,7 +244,7 @@ class Detector(Judge):
             roi = tensors.pop("roi", None)
             settings = Settings.from_dict(info["settings"])
             detector = Detector(settings, seed=info["seed"], roi=None if roi is None else roi.numpy())
-            network = build(architecture_of(info))
+            network = build(learnt(architecture_of(info)))
             network.restore(tensors)
             detector._settle(network.eval().requires_grad_(False), Grid.from_dict(info["grid"]))
             detector._remember(info)

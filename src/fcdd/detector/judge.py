@@ -215,9 +215,10 @@ class Judge(ABC):
         self.card = info["card"]
 
 
-def architecture_of(info: Mapping[str, Any]) -> AnyArchitecture:
-    """The architecture that a model file names; files of schema 1 have it among their settings."""
-    return architecture_from(info["architecture"] if "architecture" in info else info["settings"]["architecture"])
+def architecture_of(info: Mapping[str, Any]) -> AnyArchitecture | None:
+    """The architecture that a model file names, if it does; files of schema 1 have it among their settings."""
+    given = info["architecture"] if "architecture" in info else info["settings"].get("architecture")
+    return None if given is None else architecture_from(given)
 
 
 def learnt(value: T | None) -> T:
