@@ -220,11 +220,11 @@ def test_a_failed_job_is_told_once_and_the_exit_code_says_so(root: Path, tmp_pat
     assert "Traceback" in status["failures"][0]["traceback"]
 
 
-def test_a_stand_in_trunk_is_for_the_nets_that_start_from_weights(root: Path, out: Path) -> None:
+def test_a_stand_in_trunk_is_for_the_nets_that_have_one(root: Path, out: Path) -> None:
     options = Options(data=root, output=out, trunk="vgg16", corpus="emnist", random_start=True)
     chosen = {name: options.tasks(name, ["x"], "c")[0].job.recipe for name in ("fmnist", "mvtec", "voc", "imagenet")}
-    # The others start at random, as in the paper: there is nothing to stand in for.
-    assert [one.network for one in chosen.values()] == ["fmnist", "vgg16", "vgg11", "vgg11"]
+    assert [one.network for one in chosen.values()] == ["fmnist", "vgg16", "vgg16", "vgg16"]
+    assert [one.pretrained for one in chosen.values()] == [False, True, False, False]  # as in the paper
     assert [one.exposure for one in chosen.values()] == ["emnist", "confetti", "labelled", "emnist"]
 
 

@@ -46,29 +46,34 @@ def split(root: Path, anomalous: str = "horse", size: int = 224) -> Split:
         nominal, good = (_evenly(imagenet.listed(root, part)) for part in ("train", "val"))
     except DataError as error:
         raise DataError(f"{error} Or run voc-others, whose nominal images are VOC's without a {anomalous}.") from None
-    read = f"ImageNet, {len(nominal):,} nominal images of train and {len(good):,} of val"
-    return _split("voc", root, anomalous, lists, nominal, good, size, f"; {read}")
+    horses = (
+        f"{len(lists.train_objects)} {anomalous} in {lists.parts[0]} and {len(lists.test_objects)} in {lists.parts[1]}"
+    )
+    read = f"{horses}; ImageNet, {len(nominal):,} nominal images of train and {len(good):,} of val"
+    return _split(f"voc/{anomalous}", lists, nominal, good, size, f"PASCAL {folder(root).name}, {read}")
 
 
 def split_others(root: Path, anomalous: str = "horse", size: int = 224) -> Split:
     """The problem within VOC: images with an `anomalous` object are anomalous, all others nominal; as in `split`."""
     lists = read_lists(root, anomalous)
-    return _split("voc-others", root, anomalous, lists, lists.train_others, lists.test_others, size, "")
+    read = (
+        f"{lists.parts[0]}: {len(lists.train_objects)} {anomalous} and {len(lists.train_others)} others, "
+        f"{lists.parts[1]}: {len(lists.test_objects)} and {len(lists.test_others)}"
+    )
+    name, provenance = f"voc-others/{anomalous}", f"PASCAL {folder(root).name}, {read}"
+    return _split(name, lists, lists.train_others, lists.test_others, size, provenance)
 
 
-def _split(
-    name: str, root: Path, anomalous: str, lists: Lists, nominal: list[Path], good: list[Path], size: int, more: str
-) -> Split:
-    horses, bad = lists.train_objects, lists.test_objects
+def _split(name: str, lists: Lists, nominal: list[Path], good: list[Path], size: int, provenance: str) -> Split:
+    bad = lists.test_objects
     return Split(
-        name=f"{name}/{anomalous}",
+        name=name,
         nominal=Images(nominal, size),
         test=Images(good + bad, size),
         labels=torch.tensor([0] * len(good) + [1] * len(bad)),
-        kinds=["other"] * len(good) + [anomalous] * len(bad),
-        provenance=f"PASCAL {folder(root).name}, {lists.parts[0]}: {len(horses)} {anomalous} and "
-        f"{len(lists.train_others)} others, {lists.parts[1]}: {len(bad)} and {len(lists.test_others)}{more}",
-        anomalies=Images(horses, size),
+        kinds=["other"] * len(good) + [name.partition("/")[2]] * len(bad),
+        provenance=provenance,
+        anomalies=Images(lists.train_objects, size),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from fcdd.data import DATASETS
 from fcdd.errors import DataError, FcddError
 from fcdd.files import write_atomically
+from fcdd.nn import networks
 from fcdd.paper.grid import Task
 from fcdd.paper.run import Job
 from fcdd.training import recipe as recipes
@@ -46,7 +47,7 @@ class Options:
     datasets: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     protocol: Protocol = "paper"
-    trunk: str = ""  # network instead of VGG11-BN, where the paper starts from ImageNet weights
+    trunk: str = ""  # network instead of VGG11-BN, where the recipe has that
     corpus: str = ""  # of Outlier Exposure, where the recipe has one
     overrides: Mapping[str, Any] = field(default_factory=dict)  # of recipe values
 
@@ -77,7 +78,7 @@ class Options:
         """
         own = recipes.load(recipe)
         named: dict[str, Any] = dict(DATASETS[own.dataset].authors) if self.authors else {}
-        named |= {"network": self.trunk} if self.trunk and own.pretrained else {}
+        named |= {"network": self.trunk} if self.trunk and own.network in networks.PRETRAINED else {}
         named |= {"exposure": self.corpus} if self.corpus and own.exposure not in ("confetti", "labelled") else {}
         chosen = recipes.load(recipe, {**named, **self.overrides, **(changes or {})})
         epochs = self.epochs or self._budget_epochs(chosen.dataset)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from fcdd.nn import networks
 from fcdd.paper import figures, published
 from fcdd.paper.grid import Ledger, Task
 from fcdd.paper.model import PaperModel
@@ -79,8 +80,8 @@ def facts(options: Options, results: Results, tasks: Sequence[Task]) -> list[str
 
 
 def _has_trunk(task: Task) -> bool:
-    """Whether the paper starts this model from ImageNet weights."""
-    return task.job.recipe.pretrained and METHODS[task.job.recipe.method].pretrainable
+    """Whether this model could start from ImageNet weights, so that a table has to say what it started from."""
+    return task.job.recipe.network in networks.PRETRAINED and METHODS[task.job.recipe.method].pretrainable
 
 
 def _start(task: Task, result: Mapping[str, Any]) -> str:
