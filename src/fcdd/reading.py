@@ -1,4 +1,4 @@
-"""A user's pictures, as files, as bytes or as arrays: looked at, named and read in threads. Needs no torch."""
+"""A user's images, as files, as bytes or as arrays: looked at, named and read in threads. Needs no torch."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ T = TypeVar("T")
 Picture = str | Path | bytes | NDArray[np.uint8]
 
 
-def pixels(picture: Picture) -> NDArray[np.uint8]:
+def pixels(image: Picture) -> NDArray[np.uint8]:
     """RGB uint8 (H, W, 3) of a file, of encoded bytes, or of an array that is RGB or grey already."""
-    if not isinstance(picture, np.ndarray):
-        return images.load(picture)
-    if picture.dtype != np.uint8 or picture.ndim not in (2, 3) or (picture.ndim == 3 and picture.shape[2] != 3):
-        raise ImageError("array", f"{picture.dtype} {picture.shape}", "Give uint8 of shape (H, W, 3) or (H, W)")
-    return picture if picture.ndim == 3 else np.repeat(picture[..., None], 3, 2)
+    if not isinstance(image, np.ndarray):
+        return images.load(image)
+    if image.dtype != np.uint8 or image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] != 3):
+        raise ImageError("array", f"{image.dtype} {image.shape}", "Give uint8 of shape (H, W, 3) or (H, W)")
+    return image if image.ndim == 3 else np.repeat(image[..., None], 3, 2)
 
 
-def shape_of(picture: Picture) -> tuple[int, int]:
+def shape_of(image: Picture) -> tuple[int, int]:
     """Height and width, from a file's header where there is one."""
-    return (picture.shape[0], picture.shape[1]) if isinstance(picture, np.ndarray) else images.size(picture)
+    return (image.shape[0], image.shape[1]) if isinstance(image, np.ndarray) else images.size(image)
 
 
-def name_of(picture: Picture, index: int) -> str:
-    return str(picture) if isinstance(picture, str | Path) else f"image {index}"
+def name_of(image: Picture, index: int) -> str:
+    return str(image) if isinstance(image, str | Path) else f"image {index}"
 
 
-def digest(picture: Picture) -> str:
-    """SHA-256 of a file's bytes or an array's values: the same picture has the same digest under any name."""
-    if isinstance(picture, np.ndarray):
-        return hashlib.sha256(f"{picture.shape}".encode() + np.ascontiguousarray(picture).tobytes()).hexdigest()
-    if isinstance(picture, bytes):
-        return hashlib.sha256(picture).hexdigest()
+def digest(image: Picture) -> str:
+    """SHA-256 of a file's bytes or an array's values: the same image has the same digest under any name."""
+    if isinstance(image, np.ndarray):
+        return hashlib.sha256(f"{image.shape}".encode() + np.ascontiguousarray(image).tobytes()).hexdigest()
+    if isinstance(image, bytes):
+        return hashlib.sha256(image).hexdigest()
     try:
-        with open_regular(picture) as file:
+        with open_regular(image) as file:
             return hashlib.sha256(file.read()).hexdigest()
     except OSError as error:
-        raise ImageError(picture, f"cannot be opened: {error.strerror}", "Check the path.") from error
+        raise ImageError(image, f"cannot be opened: {error.strerror}", "Check the path.") from error
 
 
 def stream(
-    pictures: Iterable[Picture], work: Callable[[list[Picture]], list[T]], count: int, workers: int
+    sources: Iterable[Picture], work: Callable[[list[Picture]], list[T]], count: int, workers: int
 ) -> Iterator[T]:
-    """`work` on batches of up to `count` pictures in `workers` threads; what it returns, in the pictures' order.
+    """`work` on batches of up to `count` images in `workers` threads; what it returns, in the images' order.
 
     No more than one batch beyond those in work is held in memory.
     """
-    remaining = iter(pictures)
+    remaining = iter(sources)
     batches = iter(lambda: list(itertools.islice(remaining, count)), [])
     waiting: deque[Future[list[T]]] = deque()
     with ThreadPoolExecutor(workers) as pool:

@@ -15,7 +15,7 @@ from fcdd.errors import FcddError
 
 LOCAL = "local"
 PATIENCE = 5.0  # seconds
-STORE_BYTES = 128 * 2**20  # of a cluster of our own: tasks and their outcomes pass through it, never pictures
+STORE_BYTES = 128 * 2**20  # of a cluster of our own: tasks and their outcomes pass through it, never images
 
 
 def require() -> None:

@@ -142,11 +142,11 @@ class Worker:
         return {"items": [sums["scored"] + sums["errors"]], "errors": [sums["errors"]], "failure": [""]}
 
     def score(self, span: Span) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """A row for each picture of the span, and one with the reason for each that cannot be read."""
+        """A row for each image of the span, and one with the reason for each that cannot be read."""
         readable: list[Entry] = []
         errors: list[dict[str, Any]] = []
 
-        def pictures() -> Iterator[NDArray[np.uint8]]:
+        def arrays() -> Iterator[NDArray[np.uint8]]:
             for entry, path in self.run.listing.read(span):
                 try:
                     if not path:
@@ -159,5 +159,5 @@ class Worker:
                     yield array
 
         # Streamed: while one batch is in the network, the next is read, and no more than that is held.
-        results = [result.to_dict() for result in self.runtime.predict(pictures())]
+        results = [result.to_dict() for result in self.runtime.predict(arrays())]
         return [{**entry._asdict(), **result} for entry, result in zip(readable, results, strict=True)], errors
