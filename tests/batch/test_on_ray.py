@@ -93,7 +93,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(place: Path, truth: dict[str,
     assert all(BAD[row["file"]] in row["reason"] for row in errors)
     assert told["verdicts"]["NG"] == sum(mean > 0.5 for mean in truth.values())
     assert sum(told["verdicts"].values()) == COUNT
-    assert not list((place / "out").glob(".*")), "the dead worker's leavings"
+    assert [path.name for path in (place / "out").glob(".*")] == [".fcdd.json"], "the dead worker's leavings"
 
 
 def test_a_killed_run_goes_on_where_it_was(place: Path, truth: dict[str, float]) -> None:
