@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import subprocess
@@ -12,7 +13,7 @@ import time
 import pytest
 
 from fcdd import progress
-from fcdd.progress import bar
+from fcdd.progress import bar, only_errors_of
 
 LINE = re.compile(r"reading: (\d+)/(\d+) ([\d.e+]+)/s(.*), (\d+) s left")
 EVERY = 0.1
@@ -100,3 +101,11 @@ def test_a_terminal_gets_a_bar_and_stdout_stays_clean() -> None:
     assert "reading" in shown
     assert "100%" in shown
     assert "loss 0.5" in shown
+
+
+def test_a_logger_is_quiet_for_the_block_only() -> None:
+    logger = logging.getLogger("fcdd.test")
+    logger.setLevel(logging.INFO)
+    with only_errors_of("fcdd.test"):
+        assert not logger.isEnabledFor(logging.WARNING)
+    assert logger.level == logging.INFO

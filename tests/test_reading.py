@@ -1,4 +1,4 @@
-"""A user's pictures in every form they come in, against Pillow and against each other."""
+"""A user's images in every form they come in, against Pillow and against each other."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ def noise(height: int, width: int, seed: int = 0) -> np.ndarray:
 
 @pytest.fixture
 def forms(tmp_path: Path) -> list[ImageLike]:
-    """One picture (20, 30) as path, as string, as bytes and as array."""
+    """One image (20, 30) as path, as string, as bytes and as array."""
     images.save_png(noise(20, 30), tmp_path / "a.png")
     return [tmp_path / "a.png", str(tmp_path / "a.png"), (tmp_path / "a.png").read_bytes(), noise(20, 30)]
 
 
 def levels(count: int) -> list[np.ndarray]:
-    """Flat pictures, each of its own grey and size."""
+    """Flat images, each of its own grey and size."""
     return [np.full((10 + level, 12, 3), level, np.uint8) for level in range(count)]
 
 
-def test_every_form_of_a_picture_has_the_same_pixels_and_shape(forms: list[ImageLike]) -> None:
+def test_every_form_of_an_image_has_the_same_pixels_and_shape(forms: list[ImageLike]) -> None:
     for form in forms:
         assert np.array_equal(pixels(form), noise(20, 30))
         assert shape_of(form) == (20, 30)
 
 
-def test_shape_is_that_of_the_upright_picture() -> None:
+def test_shape_is_that_of_the_upright_image() -> None:
     buffer, exif = io.BytesIO(), Image.Exif()
     exif[274] = 6  # to be turned by a quarter
     Image.fromarray(noise(20, 30)).save(buffer, "PNG", exif=exif)
@@ -85,8 +85,8 @@ def test_a_digest_knows_the_content_and_not_the_name(forms: list[ImageLike], tmp
 
 
 def first_values(batch: list[ImageLike]) -> list[tuple[int, int]]:
-    """Each picture's first value with the size of the batch it came in; slow for some, so that order is at risk."""
-    values = [int(pixels(picture)[0, 0, 0]) for picture in batch]
+    """Each image's first value with the size of the batch it came in; slow for some, so that order is at risk."""
+    values = [int(pixels(image)[0, 0, 0]) for image in batch]
     time.sleep(0.01 * (values[0] % 3))
     return [(value, len(batch)) for value in values]
 
@@ -114,7 +114,7 @@ def test_an_endless_stream_is_read_one_batch_ahead_and_no_further() -> None:
         assert taken <= 4 * ((done - 1) // 4 + 3)
 
 
-def test_nothing_gives_nothing_and_a_bad_picture_its_error(forms: list[ImageLike]) -> None:
+def test_nothing_gives_nothing_and_a_bad_image_its_error(forms: list[ImageLike]) -> None:
     assert list(stream([], first_values, 4, 2)) == []
     found = stream([forms[0], forms[3], b"no image", forms[2]], first_values, 2, 2)
     assert len([next(found), next(found)]) == 2

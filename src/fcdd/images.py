@@ -45,7 +45,7 @@ def load(
     The content decides the format, not the file's suffix. Transparent pixels are composited on `background`.
     Gray of 12 or 16 bits is scaled to 0..255 with rounding (x / 257 for 16 bits); 16-bit colour keeps its high byte.
     Float gray is read as 0..1, 0..255 or 0..65535, whichever is the smallest range that holds it. Colour profiles
-    are ignored. Of a phone's multi-image JPEG the primary image is read.
+    are ignored. Of a phone's JPEG with several images (MPO) the primary one is read.
 
     Raises:
         ImageError: missing, empty, damaged, not an image, more than one frame, or more than `max_pixels` pixels

@@ -56,13 +56,13 @@ def digest(image: ImageLike) -> str:
 
 
 def stream(
-    given: Iterable[ImageLike], work: Callable[[list[ImageLike]], list[T]], count: int, workers: int
+    sources: Iterable[ImageLike], work: Callable[[list[ImageLike]], list[T]], count: int, workers: int
 ) -> Iterator[T]:
     """`work` on batches of up to `count` images in `workers` threads; what it returns, in the images' order.
 
     No more than one batch beyond those in work is held in memory.
     """
-    remaining = iter(given)
+    remaining = iter(sources)
     batches = iter(lambda: list(itertools.islice(remaining, count)), [])
     waiting: deque[Future[list[T]]] = deque()
     with ThreadPoolExecutor(workers) as pool:

@@ -1,4 +1,4 @@
-"""A tiny exported model whose answer can be worked out by hand, and pictures for it."""
+"""A tiny exported model whose answer can be worked out by hand, and images for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIDE, STRIDE = 32, 8
 
 
 def write_model(path: Path, reject_above: float = 0.5) -> Path:
-    """The score of a picture is its mean brightness in 0..1; NG above `reject_above`."""
+    """The score of an image is its mean brightness in 0..1; NG above `reject_above`."""
     nodes = [
         helper.make_node("Cast", [INPUT], ["float"], to=TensorProto.FLOAT),
         helper.make_node("Div", ["float", "white"], ["scaled"]),
@@ -56,8 +56,8 @@ def write_model(path: Path, reject_above: float = 0.5) -> Path:
     return path
 
 
-def write_pictures(folder: Path, count: int) -> dict[str, float]:
-    """`count` grey pictures in subfolders of 100, no two of them alike; each one's mean brightness by its name."""
+def write_images(folder: Path, count: int) -> dict[str, float]:
+    """`count` grey images in subfolders of 100, no two of them alike; each one's mean brightness by its name."""
     truth = {}
     for index in range(count):
         pixels = np.full((SIDE, SIDE), index % 256, np.uint8)

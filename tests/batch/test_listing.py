@@ -74,8 +74,8 @@ def test_a_manifest_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
         list(listing.read(spans[1]))
 
 
-def test_a_folder_is_listed_with_any_name_and_its_fingerprint_sees_a_replaced_picture(tmp_path: Path) -> None:
-    folder = tmp_path / "pictures"
+def test_a_folder_is_listed_with_any_name_and_its_fingerprint_sees_a_replaced_image(tmp_path: Path) -> None:
+    folder = tmp_path / "images"
     folder.mkdir()
     names = ["2.png", "10.png", "line\nbreak.png", os.fsdecode(b"caf\xe9.png")]
     for name in names:

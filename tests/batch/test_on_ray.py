@@ -1,10 +1,11 @@
-"""The command on a real local Ray: every image once, though a worker is killed, the driver is, and pictures are bad."""
+"""The command on a real local Ray: every image once, though a worker is killed, the driver is, and images are bad."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -16,9 +17,10 @@ import pytest
 from pyarrow import parquet
 from typer.testing import CliRunner
 
+from fcdd.batch import on_ray
 from fcdd.cli import app
 
-from .brightness import write_model, write_pictures
+from .brightness import write_images, write_model
 
 COUNT = 2000
 BAD = {"cut.png": "damaged", "empty.png": "zero bytes", "note.png": "not an image"}
@@ -31,9 +33,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def truth(place: Path) -> dict[str, float]:
-    """Brightness by name: 2,000 pictures, three bad files beside them, and the model."""
+    """Brightness by name: 2,000 images, three bad files beside them, and the model."""
     write_model(place / "model.onnx")
-    known = write_pictures(place / "in", COUNT)
+    known = write_images(place / "in", COUNT)
     (place / "in" / "cut.png").write_bytes((place / "in" / "00" / "00001.png").read_bytes()[:60])
     (place / "in" / "empty.png").touch()
     (place / "in" / "note.png").write_text("not an image")
@@ -91,7 +93,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(place: Path, truth: dict[str,
     assert all(BAD[row["file"]] in row["reason"] for row in errors)
     assert told["verdicts"]["NG"] == sum(mean > 0.5 for mean in truth.values())
     assert sum(told["verdicts"].values()) == COUNT
-    assert not list((place / "out").glob(".*")), "the dead worker's leavings"
+    assert [path.name for path in (place / "out").glob(".*")] == [".fcdd.json"], "the dead worker's leavings"
 
 
 def test_a_killed_run_goes_on_where_it_was(place: Path, truth: dict[str, float]) -> None:
@@ -136,3 +138,10 @@ def test_what_is_refused_before_ray_starts(place: Path, truth: dict[str, float])
     assert "choose local, ray" in refused(place / "model.onnx", place / "in", "--on", "spark")
     (place / "bad.onnx").write_bytes((place / "model.onnx").read_bytes()[:-40])
     assert "bad.onnx" in refused(place / "bad.onnx", place / "in", "--on", "ray")
+
+
+def test_the_handler_of_sigterm_is_put_back() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), on_ray._terminable():
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -13,13 +13,13 @@ from fcdd.batch import on_ray
 from fcdd.batch.parts import TRIES, Run, opened, partition_size
 from fcdd.errors import DataError, OutputError
 
-from .brightness import write_model, write_pictures
+from .brightness import write_images, write_model
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     write_model(tmp_path / "model.onnx")
-    write_pictures(tmp_path / "in", 70)
+    write_images(tmp_path / "in", 70)
     return tmp_path
 
 
@@ -115,7 +115,7 @@ def test_a_partition_that_kills_every_worker_is_given_up(place: Path) -> None:
     run.begin(span)  # the next start counts anew
 
 
-def test_a_worker_sets_unreadable_pictures_apart_with_the_reason(place: Path) -> None:
+def test_a_worker_sets_unreadable_images_apart_with_the_reason(place: Path) -> None:
     good = place / "in" / "00" / "00007.png"
     (place / "cut.png").write_bytes(good.read_bytes()[:60])
     (place / "list.csv").write_text(f"label,path\na,{good}\nb,missing.png\nc,cut.png\nd\ne,in/00/00064.png\na,{good}\n")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ..batch.brightness import write_model, write_pictures
+from ..batch.brightness import write_images, write_model
 
 
 class Line(NamedTuple):
@@ -21,5 +21,5 @@ class Line(NamedTuple):
 @pytest.fixture
 def line(tmp_path: Path) -> Line:
     write_model(tmp_path / "m.onnx")
-    write_pictures(tmp_path / "parts", 12)
+    write_images(tmp_path / "parts", 12)
     return Line(tmp_path, tmp_path / "m.onnx", tmp_path / "parts")

@@ -122,7 +122,7 @@ def test_a_few_defects_and_a_region_of_interest(plates: Path, tmp_path: Path) ->
     assert (code, "3 of these images were trained on" in err) == (2, True)
 
 
-def test_whole_pictures_of_other_things(plates: Path, tmp_path: Path) -> None:
+def test_whole_images_of_other_things(plates: Path, tmp_path: Path) -> None:
     stains = ["--defects", plates / "test" / "stain", "--whole"]
     command = ["train", plates / "train" / "good", "-o", tmp_path / "m.safetensors", *stains]
     code, _, err = fcdd(*command, "--masks", plates / "ground_truth" / "stain")

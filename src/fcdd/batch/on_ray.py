@@ -146,7 +146,7 @@ class Worker:
         readable: list[Entry] = []
         errors: list[dict[str, Any]] = []
 
-        def given() -> Iterator[NDArray[np.uint8]]:
+        def arrays() -> Iterator[NDArray[np.uint8]]:
             for entry, path in self.run.listing.read(span):
                 try:
                     if not path:
@@ -159,5 +159,5 @@ class Worker:
                     yield array
 
         # Streamed: while one batch is in the network, the next is read, and no more than that is held.
-        results = [result.to_dict() for result in self.runtime.predict(given())]
+        results = [result.to_dict() for result in self.runtime.predict(arrays())]
         return [{**entry._asdict(), **result} for entry, result in zip(readable, results, strict=True)], errors

@@ -23,7 +23,7 @@ from fcdd.files import open_regular, told, write_atomically
 
 SMALLEST, LARGEST, WANTED = 32, 1000, 1000  # items of a partition, and partitions where the items allow
 WORST = 10
-TRIES = 5  # a image that kills its worker must not do so for ever
+TRIES = 5  # an image that kills its worker must not do so for ever
 RUN, MODEL, INPUTS, SUMMARY = "run.json", "model.onnx", "inputs.jsonl", "summary.json"
 ENTRIES = (RUN, MODEL, INPUTS, SUMMARY, "part-*", ".part-*", ".tries-*")  # of a run's folder
 

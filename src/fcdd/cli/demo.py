@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from fcdd import images
 from fcdd.cli.common import Json, Seed, Threads, app, figure_lines, reported, set_threads, tell
 from fcdd.cli.evaluate import evaluate_model
 from fcdd.cli.train import TrainOptions, train_model
+from fcdd.files import write_atomically
 from fcdd.outputs import whole_folder
 from fcdd.report import contact_sheet
 from fcdd.report.colours import colour, overlay
@@ -36,6 +38,8 @@ def run_demo(output: Path, seed: int = 0, overwrite: bool = False, quiet: bool =
             draft / model, draft / plates, draft / page, overwrite=False, skip_bad=False, quiet=quiet
         )
         _sheet(load(draft / model), draft / plates, draft / sheet)
+        for path in draft.glob("*.html"):  # they name images by where those will be
+            write_atomically(path, path.read_bytes().replace(os.fsencode(draft), os.fsencode(output)))
     training = {**trained, "model": str(output / model), "report": str((output / model).with_suffix(".html"))}
     places = {"report": str(output / page), "picture": str(output / sheet), "plates": str(output / plates)}
     return {**figures, "training": training, **places}

@@ -22,7 +22,7 @@ from fcdd.detector.info import DETECTOR, described
 from fcdd.detector.judge import Judge, architecture_of, learnt
 from fcdd.detector.result import Grid
 from fcdd.detector.settings import Settings
-from fcdd.errors import DataError
+from fcdd.errors import DataError, ModelError
 from fcdd.nn.architecture import AnyArchitecture
 from fcdd.nn.network import CellNetwork, build
 from fcdd.nn.prepared import Prepared
@@ -244,7 +244,10 @@ class Detector(Judge):
             roi = tensors.pop("roi", None)
             settings = Settings.from_dict(info["settings"])
             detector = Detector(settings, seed=info["seed"], roi=None if roi is None else roi.numpy())
-            network = build(learnt(architecture_of(info)))
+            architecture = architecture_of(info)
+            if architecture is None:
+                raise ModelError(f"{path}: names no architecture; it was made by something else than fcdd")
+            network = build(architecture)
             network.restore(tensors)
             detector._settle(network.eval().requires_grad_(False), Grid.from_dict(info["grid"]))
             detector._remember(info)
