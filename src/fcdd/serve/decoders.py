@@ -129,7 +129,7 @@ class Decoders:
         numbers = (str(number) for number in (decoder.memory(limits), limits.pixels, limits.side))
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", decoder.__name__, *numbers),
+            *("-P", "-m", decoder.__name__, *numbers),  # -P: no module is looked for in the working directory
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,  # libraries write there what they think of an image
