@@ -43,7 +43,7 @@ class Cue:
     mend: str = PASTE
 
     def box(self, shape: tuple[int, int]) -> tuple[slice, slice]:
-        """Rows and columns of the place in a image of `shape` (H, W), at least one pixel each."""
+        """Rows and columns of the place in an image of `shape` (H, W), at least one pixel each."""
         left, top, right, bottom = self.place
         rows, columns = (
             slice(min(round(a * n), n - 1), max(round(b * n), min(round(a * n), n - 1) + 1))

@@ -22,7 +22,7 @@ from fcdd.errors import FcddError
 from fcdd.metrics import rank
 
 Floats = npt.NDArray[np.float64]
-# Scores closer than this share of themselves count as equal: a image scores a little differently in another batch or
+# Scores closer than this share of themselves count as equal: an image scores a little differently in another batch or
 # runtime, and a calibration image must not change its verdict for that. Ties only ever raise p-values.
 TIE = 1e-4
 

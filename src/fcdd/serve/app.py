@@ -177,7 +177,7 @@ async def predict(request: Request, name: str, heatmap: HeatmapKind = HeatmapKin
 
 @router.post("/models/{name}/predict/batch", tags=["predict"], responses=REFUSALS, openapi_extra=_body(many=True))
 async def predict_batch(request: Request, name: str, heatmap: HeatmapKind = HeatmapKind.NONE) -> Predictions:
-    """The verdicts on the files named `image` of a form; a image that cannot be used does not spoil the others."""
+    """The verdicts on the files named `image` of a form; an image that cannot be used does not spoil the others."""
     service = _service(request, name)
 
     async def one(upload: Upload) -> Judged:

@@ -49,10 +49,10 @@ class Maps:
 
 
 def nominal(network: Description, lesson: Lesson) -> Maps:
-    """Views of good images: as they are, and under other lamps."""
+    """Views of good images."""
 
     def view(images: Tensor, repeat: int, generator: Generator) -> Tensor:
-        return images if repeat == 0 else relit(images, generator)
+        return _lamp(images, generator)
 
     return _of_source(network, lesson, _good(lesson), "good", view, anomalous=False)
 
@@ -61,7 +61,7 @@ def local(network: Description, lesson: Lesson) -> Maps:
     """Good images with a local synthetic defect each."""
 
     def view(images: Tensor, repeat: int, generator: Generator) -> Tensor:
-        return (255 * synthetic.mixture(relit(images, generator) / 255, generator)[0]).round()
+        return (255 * synthetic.mixture(_lamp(images, generator) / 255, generator)[0]).round()
 
     return _of_source(network, lesson, _good(lesson), "local", view, anomalous=True)
 
@@ -70,7 +70,7 @@ def confetti(network: Description, lesson: Lesson) -> Maps:
     """Good images with the paper's confetti noise."""
 
     def view(images: Tensor, repeat: int, generator: Generator) -> Tensor:
-        return (255 * synthetic.mixture(relit(images, generator) / 255, generator, kinds=["confetti"])[0]).round()
+        return (255 * synthetic.mixture(_lamp(images, generator) / 255, generator, kinds=["confetti"])[0]).round()
 
     return _of_source(network, lesson, _good(lesson), "confetti", view, anomalous=True)
 
@@ -119,6 +119,12 @@ def _covered(where: Tensor, network: Description, lesson: Lesson) -> Tensor:
 
 
 View = Callable[[Tensor, int, Generator], Tensor]  # images (n, 3, H, W) in 0…255, which repetition, chance → images
+
+
+def _lamp(images: Tensor, generator: Generator) -> Tensor:
+    """Half of the images (n, 3, H, W) under another lamp. Nominal and anomalous views alike: else the lamp would tell."""
+    other = torch.rand(len(images), 1, 1, 1, generator=generator) < 0.5
+    return torch.where(other, relit(images, generator), images)
 
 
 def _good(lesson: Lesson) -> Source:

@@ -34,7 +34,7 @@ export function watch(take) {
     const usable = visible.filter(({ file }) => isImage(file));
     const left = visible.length - usable.length;
     usable.sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
-    notice(left ? `${plural(left, "file")} left out: not a image.` : "");
+    notice(left ? `${plural(left, "file")} left out: not an image.` : "");
     if (usable.length) take(usable);
   };
   for (const [button, input] of [["choose-files", "files"], ["choose-folder", "folder"]]) {
