@@ -95,7 +95,7 @@ def labelled(network: Description, lesson: Lesson) -> Maps:
                 generator = generator_of(lesson.seed, "labelled", index, view)
                 both = torch.cat([image, where], 1)
                 both = both if view == 0 else turned(both, generator)
-                seen = both[:, :3] if view == 0 else relit(both[:, :3], generator)
+                seen = both[:, :3] if view == 0 else _lamp(both[:, :3], generator)
                 features.append(_seen(network, seen, lesson.inside))
                 truths.append(_covered(both[:, 3:], network, lesson))
             shown.advance(1)
@@ -122,7 +122,7 @@ View = Callable[[Tensor, int, Generator], Tensor]  # images (n, 3, H, W) in 0…
 
 
 def _lamp(images: Tensor, generator: Generator) -> Tensor:
-    """Half of the images (n, 3, H, W) under another lamp. Nominal and anomalous views alike: else the lamp would tell."""
+    """Half of the images (n, 3, H, W) under another lamp; nominal and anomalous alike, else the lamp would tell."""
     other = torch.rand(len(images), 1, 1, 1, generator=generator) < 0.5
     return torch.where(other, relit(images, generator), images)
 
