@@ -17,12 +17,12 @@ from fcdd.nn.prepared import Prepared
 from fcdd.progress import bar
 from fcdd.seeds import generator_of
 from fcdd.training import folder, maps
+from fcdd.training.head import NOISE, STEPS
 from fcdd.training.learners import LEARNERS, Learner
 from fcdd.training.lesson import Lesson, some
 from fcdd.training.maps import Maps
 
 DIMENSIONS = 32  # of the head's hypersphere: with the paper's one, anomalies get stuck on the wrong side of zero
-STEPS = 300
 BATCH = 16  # views a step, half of them anomalous
 SHARE = 0.25  # of a view's cells that a step looks at
 WHITENED = 60_000  # cells from which the whitening is learnt
@@ -89,6 +89,7 @@ def train_head(network: Description, good: Maps, pools: Sequence[Maps], seed: in
             parts = [_draw(pool, count, generator) for pool, count in drawn]
             features, truth = (torch.cat(part) for part in zip(*parts, strict=True))
             white = network.whiten(features.flatten(0, 1).float())
+            white = white + NOISE * torch.randn(white.shape, generator=generator)
             A = objectives.pseudo_huber(head(white)).view(len(truth), 1, 1, -1)
             loss = objectives.fcdd_pixelwise(A, truth[:, None, None])
             optimiser.zero_grad()
