@@ -59,7 +59,7 @@ def test_the_public_words_are_the_same() -> None:
         "refuse_trained", "reject_above", "grid", "calibration", "inside", "info", "save",
     }  # fmt: skip
     assert words(Runtime) == words(Judge)
-    assert words(Detector) - words(Judge) == {"fit", "load", "held_out", "description"}
+    assert words(Detector) - words(Judge) == {"fit", "load", "held_out", "network", "of"}
     for name in words(Judge) - {"info"}:
         assert inspect.getattr_static(Runtime, name) is inspect.getattr_static(Detector, name) or name == "save"
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from fcdd.errors import ModelError
+from fcdd.errors import FcddError, ModelError
 from fcdd.nn.fcn import NETWORKS, parameters
 from fcdd.nn.networks import build, load_weights
 
@@ -46,7 +46,7 @@ def test_too_small_and_wrongly_coloured_inputs_are_refused() -> None:
 
 
 def test_unknown_names_are_answered_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="fmnist, cifar, vgg11"):
+    with pytest.raises(FcddError, match="there are cifar, cifar-field, fmnist"):
         build("resnet")
     with pytest.raises(ValueError, match="odd"):
         build("cifar-field", kernel=4)

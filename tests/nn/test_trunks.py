@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fcdd.errors import ModelError
+from fcdd.errors import FcddError, ModelError
 from fcdd.nn import trunks
 from fcdd.nn.trunks import NORM_EPS, LiteTrunk, _packaged_lite0
 
@@ -173,7 +173,7 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.
 
 
 def test_the_deep_trunk_adds_the_last_block_and_takes_small_inputs() -> None:
-    made = trunks.trunk("efficientnet-lite0-deep").eval()
+    made = trunks.TRUNKS["efficientnet-lite0-deep"]().eval()
     made.load()
     with torch.no_grad():
         taps = made(torch.rand(1, 3, 64, 96) * 255)
@@ -184,7 +184,7 @@ def test_the_deep_trunk_adds_the_last_block_and_takes_small_inputs() -> None:
 
 @pytest.mark.parametrize(("name", "channels"), [("vgg11", 896), ("vgg16", 896)])
 def test_vgg_trunks_tap_the_ends_of_their_later_stages(name: str, channels: int) -> None:
-    made = trunks.trunk(name).eval()
+    made = trunks.TRUNKS[name]().eval()
     with torch.no_grad():
         taps = made(torch.rand(1, 3, 64, 64) * 255)
     assert [tap.shape[2] for tap in taps] == [32, 16, 8]
@@ -195,12 +195,12 @@ def test_vgg_trunks_tap_the_ends_of_their_later_stages(name: str, channels: int)
 
 def test_trunks_without_packaged_weights_ask_for_a_file() -> None:
     with pytest.raises(ModelError, match=r"--weights FILE .*vgg11_bn"):
-        trunks.trunk("vgg11").load(None)
-    with pytest.raises(ModelError, match="no trunk 'resnet'; there are efficientnet-lite0"):
-        trunks.trunk("resnet")
+        trunks.TRUNKS["vgg11"]().load(None)
+    with pytest.raises(FcddError, match="no trunk 'resnet'; there are efficientnet-lite0"):
+        trunks.TRUNKS["resnet"]()
 
 
 def test_the_vgg16_stand_in_loads(shared_weights: Path) -> None:
-    made = trunks.trunk("vgg16")
+    made = trunks.TRUNKS["vgg16"]()
     made.load(shared_weights / "vgg16-features-to-conv4_3-fp16.safetensors")
     assert not any(parameter.requires_grad for parameter in made.parameters())

@@ -187,13 +187,13 @@ def test_clever_hans_gives_numbers_and_images(root: Path, out: Path) -> None:
         (["table1", "--budget", "huge"], "there are smoke, short, paper"),
         (["table1", "--protocol", "mine"], "there are paper and authors"),
         (["clever-hans"], "VOCdevkit/VOC2007/JPEGImages"),
-        (["table2", "--on", "moon", "--status"], ""),
+        (["table2", "--on", "moon", "--status"], "choose local, ray or ray:ADDRESS"),
         (["oe-source", "--classes", "trouser", "--on", "moon"], "choose local, ray or ray:ADDRESS"),
     ],
 )
 def test_bad_input_is_code_2_with_the_remedy(tmp_path: Path, arguments: list[str], message: str) -> None:
     result = CliRunner().invoke(app, ["reproduce", *arguments, "--data", str(tmp_path), "-o", str(tmp_path / "o")])
-    assert result.exit_code == (2 if message else 0)
+    assert result.exit_code == 2
     assert message in result.stderr
     assert "Traceback" not in result.stderr
 

@@ -90,7 +90,6 @@ def test_it_needs_no_torch(plate_model: Path) -> None:
     [
         (["--port", "70000"], "--port 70000"),
         (["--port", "-1"], "--port -1"),
-        (["--threads", "-1"], "--threads -1"),
         (["--threads", "100000"], "--threads 100000"),
         (["--timeout", "nan"], "limit seconds"),
         (["--timeout", "inf"], "limit seconds"),
@@ -112,3 +111,9 @@ def test_options_that_make_no_sense_are_refused_before_anything_starts(options: 
     assert result.exit_code == 2
     assert told in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_negative_number_of_threads_is_refused_as_by_every_command() -> None:
+    result = CliRunner().invoke(app, ["serve", "missing.onnx", "--threads", "-1"])
+    assert result.exit_code == 2
+    assert "--threads" in result.stderr

@@ -78,7 +78,7 @@ DETECTOR: dict[str, Rule] = {
     "settings.sigma": _or_null(POSITIVE),
     "settings.max_false_rejects": LEVEL,
     "settings.review": LEVEL,
-    "architecture": OBJECT._replace(required=False),  # among the settings, in files of schema 1
+    "architecture": _or_null(OBJECT),  # among the settings, in files of schema 1
     "architecture.kind": TEXT._replace(required=False),
     "architecture.planes": SIZE,
     "architecture.directions": SIZE,

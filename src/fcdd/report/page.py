@@ -78,7 +78,7 @@ def render_results(
             "verdict": row["verdict"],
             "words": words(row["score"], limits.reject),
             "regions": row["regions"],
-            "file": quote(Path(row["overlay"]).as_posix()),
+            "file": quote(os.fsencode(Path(row["overlay"]).as_posix())),
         }
         for row in rows
     ]
