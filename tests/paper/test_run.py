@@ -12,10 +12,12 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
+from fcdd import load
 from fcdd.cli import app
-from fcdd.data import CORPORA, DATASETS, Corpus, Dataset, Problem, Split
+from fcdd.data import CORPORA, DATASETS, Corpus, Dataset, Problem, Split, fashion_mnist
 from fcdd.data.sources import Images
 from fcdd.errors import DataError, RecipeError
+from fcdd.images import find
 from fcdd.paper import grid
 from fcdd.paper.model import PaperModel
 from fcdd.paper.run import Job, _identity, open_corpus, open_split, starts_from_weights
@@ -173,3 +175,30 @@ def test_a_new_dataset_and_corpus_are_one_registration_each(tmp_path: Path, monk
     assert len(set(keys)) == 3
     with pytest.raises(RecipeError, match="lines"):
         recipe.load("fmnist", {"dataset": "circles"})
+
+
+def test_a_run_leaves_a_detector_that_is_calibrated_on_files_and_knows_what_it_trained_on(tmp_path: Path) -> None:
+    data = layouts.mvtec(tmp_path / "data")
+    place = data / "mvtec" / "bottle"
+    noise = np.random.default_rng(5)
+    for index in range(8):  # four are there; calibration takes ten
+        plate = (128 + noise.normal(0, 12, (48, 48, 3))).clip(0, 255).astype(np.uint8)
+        Image.fromarray(plate).save(place / "test" / "good" / f"more{index}.png")
+    small = ["--weights", "none", "--epochs", "1", *layouts.SMALL, "-o", str(tmp_path / "r"), "--json"]
+    result = CliRunner().invoke(app, ["run", "mvtec", "--normal", "bottle", "--data", str(data), *small])
+    assert result.exit_code == 0, result.stderr
+    found = load(json.loads(result.stdout)["files"]["model"])
+    trained, tested = (find(place / part / "good") for part in ("train", "test"))
+    assert found.trained_on(trained[0])
+    assert not found.trained_on(tested[0])
+    assert sorted(found.score_samples(tested).tolist()) == pytest.approx(found.calibration.scores)
+
+
+def test_a_detector_of_a_run_scores_files_as_the_run_scored_tensors(root: Path, tmp_path: Path) -> None:
+    _, out, _ = run(root, "-o", str(tmp_path / "r"), "--json")
+    result = json.loads(out)
+    found, test = load(tmp_path / "r" / "model.safetensors"), fashion_mnist.split(root, "trouser").test[:20]
+    arrays = [image[0].numpy() for image in test]
+    assert found.score_samples(arrays).tolist() == pytest.approx(result["scores"][:20], rel=1e-4)
+    assert found.top == 1.0
+    assert len(found.calibration.scores) >= 10

@@ -45,6 +45,8 @@ class Split:
     mask: Callable[[int], np.ndarray] | None = None  # test index → bool (H, W) at the mask's original size
     anomalies: Source | None = None  # labelled true anomalies that join training (semi-supervised)
     anomaly_masks: Tensor | None = None  # (K, 1, H, W) uint8, 0 or 1, of `anomalies`
+    nominal_paths: Sequence[Path] = ()  # files of `nominal` and of `test`, in their order, where they are files:
+    test_paths: Sequence[Path] = ()  # a model that is used on files must be calibrated on files
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,8 @@ def split(
         kinds=[item.kind for item in tested],
         provenance=f"MVTec-AD {normal}, {len(good)} training and {len(tested)} test images{joined}{kept}",
         mask=partial(_mask, tested),
+        nominal_paths=good,
+        test_paths=[item.path for item in tested],
         anomalies=Images([item.path for item in drawn], size).load() if drawn else None,
         anomaly_masks=_small_masks(drawn, size) if drawn else None,
     )

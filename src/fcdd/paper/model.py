@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from fcdd.nn.fcn import FCN
 from fcdd.nn.prepared import Prepared
 from fcdd.nn.preprocess import Preprocess
 from fcdd.progress import bar
-from fcdd.reading import digest
+from fcdd.reading import ImageLike, digest
 from fcdd.training import recipe
 from fcdd.training.lesson import some
 from fcdd.training.loop import network_input
@@ -121,15 +121,16 @@ def detector_of(model: PaperModel, split: Split, seed: int) -> Detector:
     network = Prepared(FcnArchitecture(chosen.network, chosen.preprocess, chosen.dimensions, chosen.kernel))
     network.network = fcn
     network.settle(model.preprocess, some(split.nominal).mean((0, 2, 3)).expand(3))
-    held = split.test[(split.labels == 0).nonzero().flatten()[:CALIBRATION]]
-    arrays = [_array(image) for image in held]
+    nominal = (split.labels == 0).nonzero().flatten()[:CALIBRATION]
+    files = _files(split.test, split.test_paths)
+    held: list[ImageLike] = [files[i] for i in nominal.tolist()] if files else [_array(i) for i in split.test[nominal]]
     settings = Settings(network.architecture, method="fcdd", top=1.0, sigma=chosen.sigma, epochs=chosen.epochs)
-    return Detector.of(network, settings, (chosen.size, chosen.size), _card(model, split), seed, arrays)
+    return Detector.of(network, settings, (chosen.size, chosen.size), _card(model, split), seed, held)
 
 
 def _card(model: PaperModel, split: Split) -> dict[str, Any]:
     """What the model says of the data it was made from, and the recipe that made it."""
-    paths = getattr(split.nominal, "paths", None)
+    paths = _files(split.nominal, split.nominal_paths)
     digests = [digest(one) for one in paths] if paths else [digest(_array(image)) for image in _each(split.nominal)]
     return {
         "good": len(split.nominal),
@@ -142,6 +143,11 @@ def _card(model: PaperModel, split: Split) -> dict[str, Any]:
         "preprocess": model.preprocess.to_dict(),
         "data": split.provenance,
     }
+
+
+def _files(source: Source, known: Sequence[Path]) -> Sequence[Path]:
+    """The files of a source, where its images are files: those the split names, or those it reads on demand."""
+    return known or getattr(source, "paths", ())
 
 
 def _each(source: Source) -> Iterator[Tensor]:
