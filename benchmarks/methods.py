@@ -41,7 +41,7 @@ Training takes the time of reading the images, learning and calibration; images/
 
 **How the setting of `fcdd` came about.** Inputs of 256 pixels, confetti beside the local defects, and a quarter of
 confetti beside labelled defects were chosen after looking at test figures of prototypes on these very classes, so its
-means are a little optimistic. Noise and number of steps are those of the head that `nominal` trains on labelled defects.
+means are a little optimistic. Noise and steps are those of the head that `nominal` trains on labelled defects.
 """
 
 
