@@ -26,6 +26,11 @@ def execute(source: Path, target: Path) -> None:
             resources={"metadata": {"path": folder}},
         )
         client.execute()
+    for cell in notebook.cells:
+        # Warnings name paths of the machine that this ran on; what the cells are meant to show is not among them.
+        cell["outputs"] = [one for one in cell.get("outputs", []) if one.get("name") != "stderr"]
+        if cell.cell_type != "code":
+            del cell["outputs"]
     nbformat.write(notebook, target)
 
 

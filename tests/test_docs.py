@@ -111,5 +111,6 @@ def test_the_notebook_runs_and_is_kept_with_its_outputs(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert kinds_of(target) == kinds_of(NOTEBOOK), "run `make notebook` and commit what it shows"
     text = target.read_text()
+    assert "site-packages" not in text + NOTEBOOK.read_text(), "a path of the machine that it ran on"
     assert "NG: score" in text
     assert "0 of 62 verdicts differ" in text
