@@ -23,7 +23,7 @@ from fcdd.detector.judge import Judge, architecture_of, learnt
 from fcdd.detector.result import Grid
 from fcdd.detector.settings import Settings
 from fcdd.errors import DataError, ModelError
-from fcdd.nn.architecture import AnyArchitecture
+from fcdd.nn.architecture import AnyArchitecture, FcnArchitecture
 from fcdd.nn.network import CellNetwork, build
 from fcdd.nn.prepared import Prepared
 from fcdd.reading import ImageLike, digest, shape_of
@@ -90,6 +90,7 @@ class Detector(Judge):
         kept = sorted(set(range(len(images_))) - set(held))
         levels = self._levels(len(held))
         usual = self.settings.architecture or learner.architecture(DEFAULT_NETWORK)
+        self._refuse_unused(usual, cues)
         network = self._start(learner.labelled(usual) if labelled else usual, learner)
         self.top = learner.top if self.settings.top is None else self.settings.top
         shape = self._shape(network, images_)
@@ -138,6 +139,14 @@ class Detector(Judge):
             raise DataError(f"method {self.settings.method!r} does not learn from outliers; take one of: {able}")
         if len(good) < FEWEST_GOOD:
             raise DataError(f"{len(good)} good images: at least {FEWEST_GOOD} are needed. Add good images.")
+
+    def _refuse_unused(self, architecture: AnyArchitecture, cues: Sequence[Cue]) -> None:
+        """DataError where something was asked for that the network of this architecture would ignore."""
+        through_the_loop = isinstance(architecture, FcnArchitecture)
+        if self.settings.epochs and not through_the_loop:
+            raise DataError("epochs are for the paper's networks (--method fcdd --network vgg11 …); leave them out")
+        if cues and through_the_loop:
+            raise DataError("cues cannot be neutralised in the paper's networks; train a frozen trunk (--network)")
 
     def _start(self, architecture: AnyArchitecture, learner: Learner) -> CellNetwork:
         """A network that knows its pretrained weights and nothing of good parts yet."""

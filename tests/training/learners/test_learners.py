@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from fcdd import folders, images, metrics
+from fcdd.anomalies.cues import Cue
 from fcdd.detector import Detector, load
 from fcdd.detector.export import export
 from fcdd.detector.settings import Settings
@@ -127,3 +128,12 @@ def test_a_killed_learning_goes_on_with_its_maps(plates: Path, tmp_path: Path, m
 def test_an_unknown_method_says_what_there_is(plates: Path) -> None:
     with pytest.raises(Exception, match="no method 'magic'; there are fcdd, nominal, sum"):
         Detector(replace(Settings(), method="magic")).fit(plates / "train" / "good")
+
+
+def test_what_a_network_would_ignore_is_refused(plates: Path) -> None:
+    good = images.find(plates / "train" / "good")
+    with pytest.raises(DataError, match="epochs are for the paper's networks"):
+        Detector(Settings(ARCHITECTURES["fcdd"], method="fcdd", epochs=3)).fit(good)
+    cue = Cue((0.0, 0.0, 0.2, 0.2), (np.zeros((8, 8, 3), np.uint8),))
+    with pytest.raises(DataError, match="cannot be neutralised"):
+        Detector(Settings(FcnArchitecture("fmnist"), method="fcdd")).fit(good, cues=[cue])
