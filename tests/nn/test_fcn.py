@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from safetensors.torch import save_file
 
 from fcdd.errors import FcddError, ModelError
 from fcdd.nn.fcn import NETWORKS, parameters
-from fcdd.nn.networks import build, load_weights
+from fcdd.nn.networks import build, load_weights, read_tensors
 
 
 @pytest.mark.parametrize(
@@ -135,3 +136,16 @@ def test_a_malicious_weights_file_runs_nothing(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"harm\.pth"):
         load_weights(build("vgg11"), "vgg11", tmp_path / "harm.pth")
     assert not (tmp_path / "touched").exists()
+
+
+def test_a_weights_file_that_is_not_what_its_name_says_is_refused(tmp_path: Path) -> None:
+    torch.save({"a": torch.zeros(2)}, tmp_path / "plain.pth")
+    digest = hashlib.sha256((tmp_path / "plain.pth").read_bytes()).hexdigest()
+    for named, fits in ((digest[:8], True), ("0123abcd", False)):
+        path = (tmp_path / "plain.pth").rename(tmp_path / f"vgg11_bn-{named}.pth")
+        if fits:
+            assert torch.equal(read_tensors(path)["a"], torch.zeros(2))
+            path.rename(tmp_path / "plain.pth")
+        else:
+            with pytest.raises(ModelError, match="is not the one in its name"):
+                read_tensors(path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -66,6 +68,7 @@ def read_tensors(path: Path) -> dict[str, Any]:
 
     if not path.is_file():
         raise ModelError(f"{path}: no such file")
+    _check_name(path)
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
@@ -75,3 +78,14 @@ def read_tensors(path: Path) -> dict[str, Any]:
     if not isinstance(tensors, dict) or not all(isinstance(v, torch.Tensor) for v in tensors.values()):
         raise ModelError(f"{path}: holds no state dict of tensors")
     return tensors
+
+
+def _check_name(path: Path) -> None:
+    """Torchvision's files carry the start of their SHA-256 in their name; ModelError where such a file has another."""
+    named = re.search(r"-([0-9a-f]{8,64})\.pth$", path.name)
+    if named is None:
+        return
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if not found.startswith(named.group(1)):
+        raise ModelError(f"{path}: SHA-256 {found[:8]}… is not the one in its name; it is damaged, fetch it again")
