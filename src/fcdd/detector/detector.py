@@ -32,7 +32,6 @@ from fcdd.training.learners import LEARNERS, Learner
 from fcdd.training.lesson import Lesson
 
 Mask = NDArray[np.bool_] | str | Path | None
-FEWEST_GOOD = 10
 DEFAULT_NETWORK = "efficientnet-lite0"
 
 
@@ -111,7 +110,7 @@ class Detector(Judge):
             vectors=self.settings.vectors,
             defects=labelled,
             masks=[m if m is None or isinstance(m, np.ndarray) else images.load_mask(m) for m in known],
-            outliers=Images(others, shape) if others else None,
+            outliers=others,
             whole=whole,
             cues=cues,
             epochs=self.settings.epochs,
@@ -137,8 +136,8 @@ class Detector(Judge):
         if outliers is not None and not LEARNERS[self.settings.method].outliers:
             able = ", ".join(name for name in LEARNERS if LEARNERS[name].outliers)
             raise DataError(f"method {self.settings.method!r} does not learn from outliers; take one of: {able}")
-        if len(good) < FEWEST_GOOD:
-            raise DataError(f"{len(good)} good images: at least {FEWEST_GOOD} are needed. Add good images.")
+        if len(good) < folders.FEWEST:
+            raise DataError(f"{len(good)} good images: at least {folders.FEWEST} are needed. Add good images.")
 
     def _refuse_unused(self, architecture: AnyArchitecture, cues: Sequence[Cue]) -> None:
         """DataError where something was asked for that the network of this architecture would ignore."""
@@ -191,7 +190,7 @@ class Detector(Judge):
         detector.top = 1.0 if settings.top is None else settings.top
         detector._settle(network, _grid(network, shape, settings.sigma))
         detector.card = card | {"calibration": len(held)}
-        if len(held) >= FEWEST_GOOD:
+        if len(held) >= folders.FEWEST:
             detector._calibrate(held, detector._levels(len(held)), quiet)
         return detector
 

@@ -16,7 +16,7 @@ from fcdd.nn import preprocess as preprocessing
 from fcdd.nn.networks import PRETRAINED, load_weights
 from fcdd.nn.prepared import Prepared
 from fcdd.training import loop, recipe
-from fcdd.training.lesson import Lesson
+from fcdd.training.lesson import Lesson, some
 from fcdd.training.recipe import Recipe
 
 RANDOM = Path("none")  # in place of a weights file: start from random weights
@@ -40,7 +40,7 @@ def recipe_of(network: Prepared, lesson: Lesson) -> Recipe:
     views = VIEWS_SMALL if small else VIEWS_LARGE
     values: dict[str, Any] = {
         "dataset": recipe.FOLDER,
-        "exposure": "labelled" if lesson.defects else "folder" if lesson.outliers is not None else "synthetic",
+        "exposure": "labelled" if lesson.defects else "folder" if lesson.outliers else "synthetic",
         "objective": "pixelwise" if lesson.defects else "fcdd",
         "network": network.architecture.network,
         "dimensions": network.architecture.dimensions,
@@ -64,13 +64,12 @@ def recipe_of(network: Prepared, lesson: Lesson) -> Recipe:
 def learn(network: Prepared, lesson: Lesson) -> None:
     """Train the network in place: eq. 2 with synthetic anomalies or outliers, eq. 3 with labelled ones."""
     chosen, channels = recipe_of(network, lesson), network.network.channels
-    nominal = _stored(Images(lesson.images, (chosen.stored, chosen.stored)), channels)
+    nominal = Images(lesson.images, chosen.stored, channels).load()
     preprocess = preprocessing.fit(network.architecture.preprocess, nominal)  # type: ignore[arg-type]
     supply = loop.Supply(chosen, nominal, *_anomalies(lesson, chosen.stored, channels), preprocess)
     checkpoint = None if lesson.work is None else lesson.work / "checkpoint.safetensors"
     loop.train(network.network, supply, lesson.seed, checkpoint, quiet=lesson.quiet)
-    colours = _stored(Images(lesson.images[:: max(1, len(lesson.images) // 64)], lesson.shape), 3)
-    network.settle(preprocess, colours.float().mean((0, 2, 3)))
+    network.settle(preprocess, some(lesson.good).mean((0, 2, 3)))
 
 
 def _anomalies(lesson: Lesson, side: int, channels: int) -> tuple[Source | None, Tensor | None]:
@@ -79,28 +78,8 @@ def _anomalies(lesson: Lesson, side: int, channels: int) -> tuple[Source | None,
     A labelled anomaly without a mask is anomalous everywhere, which makes eq. 3 the image-level eq. 2.
     """
     if lesson.defects:
-        shown = _stored(Images(lesson.defects, (side, side)), channels)
         whole = np.ones((side, side), np.bool_)
         masks = [whole if mask is None else images.resize_mask(mask, side) for mask in lesson.masks]
-        return shown, torch.from_numpy(np.stack(masks)[:, None].astype(np.uint8))
-    if lesson.outliers is None:
-        return None, None
-    resized = [images.resize(one.permute(1, 2, 0).numpy(), side) for one in lesson.outliers[_all(lesson.outliers)]]
-    return _gray(torch.from_numpy(np.stack(resized)).permute(0, 3, 1, 2), channels), None
-
-
-def _stored(source: Source, channels: int) -> Tensor:
-    """All images of a source in memory, uint8 (N, C, H, W)."""
-    return _gray(source[_all(source)], channels)
-
-
-def _all(source: Source) -> Tensor:
-    return torch.arange(len(source))
-
-
-def _gray(colour: Tensor, channels: int) -> Tensor:
-    """uint8 (N, 3, H, W) as it is, or its luma (N, 1, H, W) for a network of one channel."""
-    if channels == 3:
-        return colour.contiguous()
-    weights = torch.tensor([0.299, 0.587, 0.114]).view(1, 3, 1, 1)
-    return (colour.float() * weights).sum(1, keepdim=True).round().byte()
+        truth = torch.from_numpy(np.stack(masks)[:, None].astype(np.uint8))
+        return Images(lesson.defects, side, channels).load(), truth
+    return (Images(lesson.outliers, side, channels).load() if lesson.outliers else None), None

@@ -29,7 +29,7 @@ class Lesson:
     vectors: int  # size of the bank of single features
     defects: Sequence[ImageLike] = ()  # labelled anomalies
     masks: Sequence[NDArray[np.bool_] | None] = ()  # one for each of them, or None
-    outliers: Source | None = None  # other images, as auxiliary anomalies
+    outliers: Sequence[ImageLike] = ()  # images of other things, as auxiliary anomalies
     whole: bool = False  # the labelled images show other things than the part, not defects on it
     cues: Sequence[Cue] = ()  # what must not count
     epochs: int = 0  # of a network that is trained by the loop; 0 for its own number

@@ -77,8 +77,8 @@ def confetti(network: Description, lesson: Lesson) -> Maps:
 
 def outliers(network: Description, lesson: Lesson) -> Maps:
     """Images of other things: Outlier Exposure."""
-    assert lesson.outliers is not None
-    return _of_source(network, lesson, lesson.outliers, "outliers", lambda images, *_: images, anomalous=True)
+    source = Images(lesson.outliers, lesson.shape)
+    return _of_source(network, lesson, source, "outliers", lambda images, *_: images, anomalous=True)
 
 
 @torch.inference_mode()

@@ -100,6 +100,19 @@ def test_a_network_of_the_paper_learns_on_a_folder(plates: Path, tmp_path: Path)
     export(detector, tmp_path / "m.onnx", good[:12])
 
 
+@pytest.mark.parametrize("anomalies", ["outliers", "defects"])
+def test_a_network_of_the_paper_learns_from_given_anomalies(plates: Path, anomalies: str) -> None:
+    good, random = images.find(plates / "train" / "good"), np.random.default_rng(0)
+    others = [random.integers(0, 256, (40, 40, 3), dtype=np.uint8) for _ in range(8)]
+    settings = Settings(FcnArchitecture("fmnist", dimensions=8), method="fcdd", epochs=40)
+    if anomalies == "outliers":
+        detector = Detector(settings).fit(good, outliers=others)
+    else:
+        detector = Detector(settings).fit(good, others, [None] * 4 + [np.ones((40, 40), np.bool_)] * 4)
+    unseen = random.integers(0, 256, (40, 40, 3), dtype=np.uint8)
+    assert detector.predict(unseen).score > 2 * max(detector.calibration.scores)
+
+
 def test_a_killed_learning_goes_on_with_its_maps(plates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(ARCHITECTURES["fcdd"], method="fcdd", **SMALL)
     good = images.find(plates / "train" / "good")

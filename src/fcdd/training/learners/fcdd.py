@@ -62,13 +62,10 @@ def anomalies(network: Description, lesson: Lesson) -> list[Maps]:
 
     Labelled anomalies are few, so a quarter of the draws is confetti beside them.
     """
-    if lesson.outliers is not None:
-        auxiliary, synthetic = maps.outliers(network, lesson), False
-    else:
-        auxiliary, synthetic = maps.confetti(network, lesson), True
+    auxiliary = maps.outliers(network, lesson) if lesson.outliers else maps.confetti(network, lesson)
     if lesson.defects:
         return [*[maps.labelled(network, lesson)] * 3, auxiliary]
-    return [auxiliary, maps.local(network, lesson)] if synthetic else [auxiliary]
+    return [auxiliary] if lesson.outliers else [auxiliary, maps.local(network, lesson)]
 
 
 def train_head(network: Description, good: Maps, pools: Sequence[Maps], seed: int, quiet: bool = True) -> None:
