@@ -1,4 +1,4 @@
-"""Connected regions of a heatmap: where the anomaly is, how large, how strong, and its part of the score."""
+"""Connected regions of a heatmap: where the anomaly is, how large, how strong; and how many cells make the score."""
 
 from __future__ import annotations
 
@@ -111,3 +111,8 @@ def _most(label: Ints, values: npt.NDArray[Any], count: int) -> npt.NDArray[Any]
     order = np.argsort(label, kind="stable")
     most: npt.NDArray[Any] = np.maximum.reduceat(values[order], np.searchsorted(label[order], np.arange(count)))
     return most
+
+
+def strongest(cells: int, top: float) -> int:
+    """How many of `cells` cells make the score: the share `top` of them, at least one."""
+    return max(1, round(top * cells))

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from fcdd import images
 from fcdd.detector.calibration import Verdict
 from fcdd.detector.detector import Detector
-from fcdd.detector.result import strongest
 from fcdd.folders import Labelled
 from fcdd.progress import bar
 from fcdd.reading import ImageLike as Source
 from fcdd.reading import pixels, stream
+from fcdd.regions import strongest
 from fcdd.report.colours import colour, overlay
 from fcdd.report.content import thumbnail
 

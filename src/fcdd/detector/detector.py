@@ -82,25 +82,25 @@ class Detector(Judge):
             work: a folder in which a killed fit goes on.
             quiet: no progress is shown.
         """
-        images_, labelled, known = _collected(good, defects, masks)
+        given, labelled, known = _collected(good, defects, masks)
         learner = LEARNERS[self.settings.method]
-        self._check(images_, labelled, known, outliers, whole)
-        held = self.held_out(len(images_))
-        kept = sorted(set(range(len(images_))) - set(held))
+        self._check(given, labelled, known, outliers, whole)
+        held = self.held_out(len(given))
+        kept = sorted(set(range(len(given))) - set(held))
         levels = self._levels(len(held))
         usual = self.settings.architecture or learner.architecture(DEFAULT_NETWORK)
         self._refuse_unused(usual, cues)
         network = self._start(learner.labelled(usual) if labelled else usual, learner)
         self.top = learner.top if self.settings.top is None else self.settings.top
-        shape = self._shape(network, images_)
+        shape = self._shape(network, given)
         self._settle(network, _grid(network, shape, self.settings.sigma))
-        self.card = _card(images_, kept, labelled) | {"whole": whole}
+        self.card = _card(given, kept, labelled) | {"whole": whole}
         if cues:
             self.card["neutralised"] = [hashlib.sha256(repr(cue.to_dict()).encode()).hexdigest()[:16] for cue in cues]
         others = _outliers(outliers)
         if others:
             self.card["outliers"] = len(others)
-        trained = [images_[i] for i in kept]
+        trained = [given[i] for i in kept]
         lesson = Lesson(
             images=trained,
             good=Images(trained, shape),
@@ -119,7 +119,7 @@ class Detector(Judge):
             quiet=quiet,
         )
         learner.learn(network, lesson)
-        self._calibrate([images_[i] for i in held], levels, quiet)
+        self._calibrate([given[i] for i in held], levels, quiet)
         return self
 
     def _check(
@@ -152,7 +152,7 @@ class Detector(Judge):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(generator_of(self.seed, "weights").initial_seed())
             network = build(architecture)
-        learner.start(network, self._weights, self.seed)
+        learner.start(network, self._weights)
         return network
 
     def _settle(self, network: CellNetwork, grid: Grid) -> None:

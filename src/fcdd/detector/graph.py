@@ -17,9 +17,10 @@ import torch
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from fcdd.detector.detector import Detector
-from fcdd.detector.result import Grid, strongest
+from fcdd.detector.result import Grid
 from fcdd.detector.runtime import CELLS, HEATMAP, INPUT, SCORE
 from fcdd.progress import only_errors_of
+from fcdd.regions import strongest
 
 OPSET = 18
 # Pillow resizes bytes with weights of 22 bits. Their upper and lower halves apart, every sum of weight times byte is a

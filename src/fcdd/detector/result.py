@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fcdd.detector.calibration import Verdict
-from fcdd.regions import Region, regions
+from fcdd.regions import Region, regions, strongest
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,6 @@ class Result:
             "verdict": str(self.verdict),
             "regions": [asdict(region) for region in self.regions],
         }
-
-
-def strongest(cells: int, top: float) -> int:
-    """How many of `cells` cells make the score: the share `top` of them, at least one."""
-    return max(1, round(top * cells))
 
 
 def score_of(cells: NDArray[np.float32], inside: NDArray[np.bool_], top: float) -> float:

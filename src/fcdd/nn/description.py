@@ -135,7 +135,7 @@ class Description(CellNetwork):
     def reach(self) -> int:
         return max(int(field.size + 2 * field.stride) for field in self.trunk.fields)  # with the mean over 3 × 3 cells
 
-    def later(self) -> set[str]:
+    def since_schema_1(self) -> set[str]:
         return {"weights"}
 
     @torch.no_grad()

@@ -45,9 +45,9 @@ class CellNetwork(nn.Module, ABC):
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Fill in the tensors of a model file; those that files of schema 1 lack keep their neutral start."""
         known = self.state_dict()
-        self.load_state_dict({**{k: v for k, v in known.items() if k in self.later()}, **tensors})
+        self.load_state_dict({**{k: v for k, v in known.items() if k in self.since_schema_1()}, **tensors})
 
-    def later(self) -> set[str]:
+    def since_schema_1(self) -> set[str]:
         """Names of tensors that files of schema 1 do not have."""
         return set()
 

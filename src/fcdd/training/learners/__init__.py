@@ -18,7 +18,7 @@ class Learner:
 
     `architecture(network)` is that of the network the user named; `labelled(architecture)` is what becomes of it where
     there are labelled anomalies.
-    `start(network, weights, seed)` puts pretrained weights into a new network, from a file where one is given.
+    `start(network, weights)` puts pretrained weights into a new network, from a file where one is given.
     `learn(network, lesson)` trains it in place.
     """
 
@@ -26,7 +26,7 @@ class Learner:
     top: float  # share of the strongest cells whose mean is the score; 1.0 is the paper's mean
     architecture: Callable[[str], AnyArchitecture]
     labelled: Callable[[AnyArchitecture], AnyArchitecture]
-    start: Callable[[CellNetwork, Path | None, int], None]
+    start: Callable[[CellNetwork, Path | None], None]
     learn: Callable[[CellNetwork, Lesson], None]
     largest: int = 384  # side of the largest square input, in pixels
     outliers: bool = True  # whether images of other things can be learnt from

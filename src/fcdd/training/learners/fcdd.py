@@ -35,7 +35,7 @@ def architecture(network: str) -> AnyArchitecture:
     return Architecture(network, planes=0, dimensions=DIMENSIONS)
 
 
-def start(network: CellNetwork, weights: Path | None, seed: int) -> None:
+def start(network: CellNetwork, weights: Path | None) -> None:
     """Pretrained weights for the trunk, or for the paper's VGG."""
     if isinstance(network, Prepared):
         folder.start(network, weights)

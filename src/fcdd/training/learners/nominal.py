@@ -27,7 +27,7 @@ def with_head(given: AnyArchitecture) -> AnyArchitecture:
     return replace(given, dimensions=DIMENSIONS)
 
 
-def start(network: CellNetwork, weights: Path | None, seed: int) -> None:
+def start(network: CellNetwork, weights: Path | None) -> None:
     """Pretrained weights for the trunk; planes and head begin when good images are seen."""
     assert isinstance(network, Description)
     network.trunk.load(weights)

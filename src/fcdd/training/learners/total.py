@@ -13,6 +13,7 @@ from fcdd.data.views import relit
 from fcdd.nn.architecture import AnyArchitecture, Architecture
 from fcdd.nn.description import Description
 from fcdd.nn.network import CellNetwork
+from fcdd.regions import strongest
 from fcdd.seeds import generator_of
 from fcdd.training import maps
 from fcdd.training.learners import LEARNERS, Learner, fcdd, nominal
@@ -26,8 +27,8 @@ def architecture(network: str) -> AnyArchitecture:
     return Architecture(network, dimensions=fcdd.DIMENSIONS)
 
 
-def start(network: CellNetwork, weights: Path | None, seed: int) -> None:
-    nominal.start(network, weights, seed)
+def start(network: CellNetwork, weights: Path | None) -> None:
+    nominal.start(network, weights)
 
 
 def learn(network: CellNetwork, lesson: Lesson) -> None:
@@ -59,8 +60,8 @@ def steadiness(network: Description, good: Source, lesson: Lesson) -> Tensor:
             for part in (0, 1):
                 network.weights.copy_(torch.eye(2)[part])
                 cells = network.describe(features).flatten(1)[:, lesson.inside]
-                strongest = cells.topk(max(1, round(TOP * cells.shape[1])), 1).values.mean(1)
-                scores[part] += strongest.tolist()
+                hottest = cells.topk(strongest(cells.shape[1], TOP), 1).values.mean(1)
+                scores[part] += hottest.tolist()
     found = torch.tensor(scores)
     largest = found.amax(1).clamp_min(1e-9)
     weights = found.median(1).values / largest.square()
