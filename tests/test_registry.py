@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -43,3 +45,16 @@ def test_two_things_cannot_have_one_name() -> None:
     registry.register("a")(object())
     with pytest.raises(ValueError, match="two of shape 'a'"):
         registry.register("a")(object())
+
+
+def test_threads_that_ask_at_once_all_see_every_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "slowly"
+    package.mkdir()
+    (package / "__init__.py").write_text("from fcdd.registry import Registry\nTHINGS = Registry('thing', 'slowly')\n")
+    for name in "abc":
+        text = f"import time\nfrom slowly import THINGS\ntime.sleep(0.05)\nTHINGS.register('{name}')('{name}')\n"
+        (package / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    things = import_module("slowly").THINGS
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(things.__getitem__, "cccc")) == ["c"] * 4

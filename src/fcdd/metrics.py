@@ -117,6 +117,32 @@ def auroc_interval(scores: npt.ArrayLike, labels: npt.ArrayLike, level: float = 
     return float(1 / (1 + np.exp(-low))), float(1 / (1 + np.exp(-high)))
 
 
+def auroc_difference(
+    first: npt.ArrayLike, second: npt.ArrayLike, labels: npt.ArrayLike, level: float = 0.95
+) -> tuple[float, float, float]:
+    """AUROC of `second` minus that of `first` on the same images, and DeLong's interval for paired samples.
+
+    Var = var(V₁′ − V₁)/m + var(V₀′ − V₀)/n with the placements V of `auroc_interval` under each of the two. Where both
+    rank all pairs alike that variance is 0; what min(m, n) disjoint pairs without any disagreement leave possible, by
+    the exact binomial bound, is the interval then.
+    """
+    truth = np.asarray(labels).ravel().astype(bool)
+    above, below, areas = [], [], []
+    for scores in (first, second):
+        values = np.asarray(scores, np.float64).ravel()
+        above.append(_placements(values[truth], np.sort(values[~truth])))
+        below.append(_placements(values[~truth], np.sort(values[truth])))
+        areas.append(auroc(values, truth))
+    difference, tail = areas[1] - areas[0], (1 - level) / 2
+    m, n = above[0].size, below[0].size
+    gaps = above[1] - above[0], below[1] - below[0]
+    if min(m, n) < 2 or not (gaps[0].any() or gaps[1].any()):
+        bound = 1 - float(tail ** (1 / min(m, n)))
+        return difference, max(difference - bound, -1.0), min(difference + bound, 1.0)
+    half = NormalDist().inv_cdf(1 - tail) * float(np.sqrt(gaps[0].var(ddof=1) / m + gaps[1].var(ddof=1) / n))
+    return difference, max(difference - half, -1.0), min(difference + half, 1.0)
+
+
 class PixelHistogram:
     """Pixel scores pooled over images, in constant memory (8 MB); every metric follows from `ranking`."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from threading import RLock
 from typing import Generic, TypeVar
 
 from fcdd.errors import FcddError
@@ -25,7 +26,8 @@ class Registry(Mapping[str, T], Generic[T]):
         """`what` names the things in messages ("dataset"); `package` is the package whose modules register them."""
         self.what, self.package = what, package
         self._known: dict[str, T] = {}
-        self._loaded = False
+        self._loaded = self._loading = False
+        self._lock = RLock()
 
     def register(self, name: str) -> Callable[[T], T]:
         """A decorator, or a function of one argument, that keeps what it is given under `name`."""
@@ -52,10 +54,18 @@ class Registry(Mapping[str, T], Generic[T]):
         return len(self._known)
 
     def _load(self) -> None:
-        if not self._loaded:
-            self._loaded = True
-            for module in pkgutil.iter_modules(import_module(self.package).__path__):
-                import_module(f"{self.package}.{module.name}")
+        if self._loaded:
+            return
+        with self._lock:  # another thread waits until all are there
+            if self._loaded or self._loading:  # a module that is being imported may ask as well
+                return
+            self._loading = True
+            try:
+                for module in pkgutil.iter_modules(import_module(self.package).__path__):
+                    import_module(f"{self.package}.{module.name}")
+                self._loaded = True
+            finally:
+                self._loading = False
 
 
 class UnknownName(FcddError, KeyError):

@@ -9,18 +9,26 @@ import torch
 from safetensors.torch import save_file
 
 from fcdd.nn.baselines import Autoencoder, Dense
-from fcdd.nn.fcn import parameters
+from fcdd.nn.fcn import parameters, vgg11_whole
 from fcdd.nn.networks import build, build_autoencoder, build_dense, load_weights
 
 NAMES = {28: "fmnist", 32: "cifar", 224: "vgg11"}
 
 
-@pytest.mark.parametrize(("size", "outputs", "count"), [(28, 48, 714_416), (32, 64, 1_709_504), (224, 128, 7_715_712)])
+@pytest.mark.parametrize(("size", "outputs", "count"), [(28, 48, 714_416), (32, 64, 1_709_504)])
 def test_a_dense_net_is_the_papers_trunk_and_one_layer_more(size: int, outputs: int, count: int) -> None:
     network, paper = build_dense(NAMES[size], size).eval(), build(NAMES[size])
     assert network(torch.rand(2, network.channels, size, size)).shape == (2, outputs)
     assert parameters(network) == count < 2 * parameters(paper)
     assert parameters(network.trunk) == parameters(paper.features)
+
+
+def test_the_dense_net_of_large_images_is_vgg11_with_its_dense_layers() -> None:
+    with torch.device("meta"):
+        network = build_dense("vgg11", 224)
+        assert network(torch.rand(2, 3, 224, 224)).shape == (2, 4096)
+    # torchvision's vgg11_bn has 132,868,840 with its last layer of 1,000 classes, which HSC does not have.
+    assert parameters(network) == 132_868_840 - (4096 * 1000 + 1000)
 
 
 @pytest.mark.parametrize(("size", "count"), [(28, 408_497), (32, 1_270_467), (224, 4_009_635)])
@@ -56,7 +64,7 @@ def test_without_bias_nothing_is_added_anywhere() -> None:
 
 
 def test_pretrained_features_load_into_the_trunk_and_freeze(tmp_path: Path) -> None:
-    source, network = build("vgg11"), build_dense("vgg11", 224)
+    source, network = vgg11_whole(), build_dense("vgg11", 224)
     save_file({k: v.clone() for k, v in source.state_dict().items()}, tmp_path / "w.safetensors")
     load_weights(network.trunk, "vgg11", tmp_path / "w.safetensors")
     assert torch.equal(network.trunk.features[0].weight, source.features[0].weight)
@@ -64,7 +72,7 @@ def test_pretrained_features_load_into_the_trunk_and_freeze(tmp_path: Path) -> N
     network.train()
     assert not network.trunk.features[0].weight.requires_grad
     assert not network.trunk.features[1].training
-    assert network.trunk.features[-2].training
+    assert network.trunk.features[-3].training
     assert parameters(network, trainable=True) == parameters(network) - 962_304
 
 

@@ -8,8 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fcdd.nn.description import Architecture, Description, grid_matrix
+from fcdd.nn.architecture import Architecture
+from fcdd.nn.description import Description
 from fcdd.nn.fields import Field
+from fcdd.nn.grids import grid_matrix
 from fcdd.seeds import generator_of
 
 SMALL = Architecture(planes=4, directions=2)

@@ -149,7 +149,7 @@ def test_features_move_with_the_image(trunk: LiteTrunk) -> None:
 def test_the_trunk_is_frozen_and_stops_at_its_last_tap(trunk: LiteTrunk) -> None:
     assert not any(p.requires_grad for p in trunk.parameters())
     assert len(trunk.blocks) == 11
-    assert trunk.channels == 16 + 24 + 40 + 80 + 112
+    assert sum(trunk.widths) == 16 + 24 + 40 + 80 + 112
 
 
 def test_a_changed_or_absent_file_is_refused_and_leaves_the_weights(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_the_deep_trunk_adds_the_last_block_and_takes_small_inputs() -> None:
     with torch.no_grad():
         taps = made(torch.rand(1, 3, 64, 96) * 255)
     assert [tuple(tap.shape[1:]) for tap in taps][-1] == (320, 2, 3)
-    assert made.channels == 256 + 320
+    assert sum(made.widths) == 256 + 320
     assert made.fields[-1].stride == 32
 
 
@@ -189,7 +189,7 @@ def test_vgg_trunks_tap_the_ends_of_their_later_stages(name: str, channels: int)
         taps = made(torch.rand(1, 3, 64, 64) * 255)
     assert [tap.shape[2] for tap in taps] == [32, 16, 8]
     assert [field.stride for field in made.fields] == [2, 4, 8]
-    assert sum(tap.shape[1] for tap in taps) == made.channels == channels
+    assert sum(tap.shape[1] for tap in taps) == sum(made.widths) == channels
     assert (taps[0] >= 0).all()
 
 

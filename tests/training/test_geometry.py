@@ -40,3 +40,16 @@ def test_each_image_has_its_own_transformation_drawn_uniformly() -> None:
     assert (counts - 100).abs().max() < 45
     again, _ = geometry.transform_each(images, torch.Generator().manual_seed(0))
     assert torch.equal(again, moved)
+
+
+def test_the_combinations_of_geo_plus_are_all_different_and_told_by_three_answers() -> None:
+    image = torch.arange(64.0).view(1, 1, 8, 8)
+    seen = set()
+    for index in range(geometry.COMBINED):
+        turn, across, down = geometry.answers(index)
+        moved = np.pad(image[0, 0].numpy(), 2, mode="reflect")
+        top, left = (2 + {0: 0, 1: -2, 2: 2}[way] for way in (down, across))
+        moved = np.rot90(moved[top : top + 8, left : left + 8], turn)
+        assert np.array_equal(geometry.combined(image, index)[0, 0].numpy(), moved)
+        seen.add((turn, across, down))
+    assert len(seen) == geometry.COMBINED

@@ -34,7 +34,7 @@ def description() -> Description:
     good = torch.stack([torch.from_numpy(part(i)).permute(2, 0, 1) for i in range(12)]).float()
     made.fit_light(good)
     with torch.no_grad():
-        vectors = made.features(good).permute(0, 2, 3, 1).reshape(-1, made.trunk.channels)
+        vectors = made.features(good).permute(0, 2, 3, 1).reshape(-1, sum(made.trunk.widths))
     made.fit(vectors, torch.Generator().manual_seed(0))
     return made
 
@@ -76,7 +76,7 @@ def test_the_place_of_a_cue_is_never_learnt_as_anomalous(description: Descriptio
 def test_whole_pictures_lend_bags_of_all_their_views(description: Description) -> None:
     smooth = [np.full((SIDE, SIDE, 3), level, np.uint8) for level in (110, 120, 130)]
     bags = head.gather(description, smooth, [None] * 3, (SIDE, SIDE), torch.ones(64, dtype=torch.bool), 0, whole=True)
-    assert bags.anomalous.shape == (3 * head.VIEWS, head.BAG, description.trunk.channels)
+    assert bags.anomalous.shape == (3 * head.VIEWS, head.BAG, sum(description.trunk.widths))
     assert bags.weight.sum().item() == pytest.approx(3)
     assert len(bags.nominal) == 0
 
@@ -85,8 +85,8 @@ def test_a_bag_is_learnt_by_its_mean(description: Description) -> None:
     """Half of every bag are good cells: further good cells stay good, as the other half can make the bag anomalous.
     Cell by cell they would have to be both, which ends near A = log 1.5."""
     generator = torch.Generator().manual_seed(0)
-    nominal, unseen = torch.randn(2, 2000, description.trunk.channels, generator=generator)
-    cells = torch.randn(100, head.BAG, description.trunk.channels, generator=generator)
+    nominal, unseen = torch.randn(2, 2000, sum(description.trunk.widths), generator=generator)
+    cells = torch.randn(100, head.BAG, sum(description.trunk.widths), generator=generator)
     cells[:, ::2] += 1.0
     bags = head.Cells(cells, torch.ones(100), nominal[:0])
     head.train_head(description, nominal, bags, seed=0)

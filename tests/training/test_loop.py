@@ -16,10 +16,15 @@ import torch
 
 from fcdd.errors import ModelError
 from fcdd.interrupt import Interrupted
+from fcdd.nn import objectives
 from fcdd.nn import preprocess as preprocessing
+from fcdd.nn.networks import build
+from fcdd.nn.upsampling import upsample
 from fcdd.paper.model import PaperModel, evaluate
 from fcdd.training import loop
 from fcdd.training.loop import Supply
+from fcdd.training.losses import LOSSES
+from fcdd.training.methods import Batch
 
 from .. import toy
 
@@ -154,11 +159,34 @@ def test_an_epoch_is_its_passes_over_the_nominal_set() -> None:
     assert not torch.equal(order, torch.cat(loop.batches_of(toy.toy_recipe(passes=3), 10, seed=0, epoch=1)))
 
 
-@pytest.mark.parametrize("objective", ["authors", "pixelwise"])
+@pytest.mark.parametrize("objective", ["authors", "pixelwise", "pixelwise-cells"])
 def test_the_objectives_on_the_full_map_learn_too(objective: str) -> None:
-    exposure = {"exposure": "confetti"} if objective == "pixelwise" else {}
+    exposure = {"exposure": "confetti"} if objective.startswith("pixelwise") else {}
     model, supply = toy.toy_training(objective=objective, **exposure)
-    if objective == "pixelwise":
+    if objective.startswith("pixelwise"):
         supply = Supply(supply.recipe, supply.nominal, None, None, supply.preprocess)
     losses = loop.train(model.network, supply, seed=0, quiet=True).losses
     assert losses[-1] < losses[0]
+
+
+def test_equation_3_takes_the_map_of_algorithm_1_and_its_variant_the_level_of_the_cells() -> None:
+    A = torch.rand(2, 1, 7, 7)
+    masks = torch.zeros(2, 1, 28, 28, dtype=torch.uint8)
+    masks[0, :, 4:12, 4:12] = 1
+    batch = Batch(torch.zeros(2, 1, 28, 28), torch.tensor([1.0, 0.0]), masks)
+    full = upsample(A, build("fmnist").field, 28, 1.2)
+    paper = LOSSES["pixelwise"].of(A, lambda: full, batch)
+    assert torch.isclose(paper, objectives.fcdd_pixelwise(full, masks))
+    level = LOSSES["pixelwise-cells"].of(A, lambda: full, batch)
+    assert torch.isclose(level, objectives.fcdd_pixelwise(16 * full, masks))
+
+
+def test_bf16_learns_as_float32_does_with_weights_in_float32() -> None:
+    losses = {}
+    for precision in ("float32", "bf16"):
+        model, supply = toy.toy_training(precision=precision)
+        losses[precision] = loop.train(model.network, supply, seed=0, quiet=True).losses
+        assert {value.dtype for value in model.network.parameters()} == {torch.float32}
+        assert evaluate(model, toy.toy_split(), quiet=True).image_auroc > 0.95
+    assert losses["float32"] != losses["bf16"]
+    assert losses["bf16"] == pytest.approx(losses["float32"], rel=0.2, abs=0.05)

@@ -14,8 +14,8 @@ from fcdd.errors import ModelError, RecipeError
 from fcdd.nn import attribution
 from fcdd.nn.baselines import Dense
 from fcdd.paper.model import PaperModel, evaluate
-from fcdd.training import loop
-from fcdd.training.methods import METHODS, Collapse, build, method_of
+from fcdd.training import geometry, loop
+from fcdd.training.methods import METHODS, Batch, Collapse, build, method_of
 from fcdd.training.recipe import Recipe
 
 from .. import toy
@@ -29,6 +29,8 @@ OVERRIDES: dict[str, dict[str, object]] = {
     "ae": {"lr": 1e-3, "epochs": 24},
     "ae-ssim": {"lr": 1e-3, "epochs": 12, "reconstruction": "ssim"},
     "geo": {"optimiser": "adam", "lr": 1e-3, "epochs": 4},
+    "geo+": {"optimiser": "adam", "lr": 1e-3, "epochs": 4},
+    "geo+oe": {"optimiser": "adam", "lr": 1e-3, "epochs": 4},
 }
 
 
@@ -83,9 +85,10 @@ def recipe_of(method: str, **overrides: object) -> Recipe:
 def test_only_methods_that_take_anomalies_get_some(method: str) -> None:
     _, supply = toy.toy_training(method=method)
     batch = supply.draw(torch.arange(64), torch.Generator().manual_seed(0))
-    assert METHODS[method].nominal_only == (method in ("ae", "svdd", "geo"))
-    if method == "geo":
-        assert batch.y.unique().tolist() != [0, 1]
+    assert METHODS[method].nominal_only == (method in ("ae", "svdd", "geo", "geo+"))
+    if method.startswith("geo"):
+        assert len(batch.y[batch.y >= 0].unique()) > 10  # transformations
+        assert bool((batch.y < 0).any()) == (method == "geo+oe")  # auxiliary anomalies
     else:
         assert batch.y.unique().tolist() == ([0] if METHODS[method].nominal_only else [0, 1])
 
@@ -128,6 +131,25 @@ def test_geo_scores_by_the_log_probability_of_the_right_transformation() -> None
             turned = turned.flip(3) if index // 3 % 2 else turned
             expected -= network(torch.rot90(turned, index // 6, (2, 3))).softmax(1)[:, index].log() / 24
         assert torch.allclose(method_of(model.recipe, model.network).scores(x), expected, atol=1e-4)
+
+
+def test_geo_plus_scores_by_its_three_heads_and_learns_to_be_unsure_of_anomalies() -> None:
+    model, _ = toy.toy_training(method="geo+oe")
+    network, method = model.network.eval(), method_of(model.recipe, model.network)
+    x = torch.rand(3, 1, 28, 28)
+    with torch.no_grad():
+        expected = torch.zeros(3)
+        for index in range(36):
+            turn, across, down = index // 9, index // 3 % 3, index % 3
+            heads = network(geometry.combined(x, index)).split((4, 3, 3), 1)
+            for head, right in zip(heads, (turn, across, down), strict=True):
+                expected -= head.log_softmax(1)[:, right] / 36
+        assert torch.allclose(method.scores(x), expected, atol=1e-4)
+        batch = Batch(x, torch.tensor([-1, -1, -1]), torch.zeros(3, 1, 28, 28))
+        flat, sure = torch.zeros(3, 10), 5 * torch.eye(10)[:3]
+        least = 0.5 * sum(torch.tensor(float(count)).log() for count in (4, 3, 3))
+        assert torch.isclose(method.loss(flat, batch), torch.as_tensor(least))
+        assert method.loss(sure, batch) > method.loss(flat, batch)
 
 
 def test_integrated_gradients_are_offered_as_a_heatmap() -> None:

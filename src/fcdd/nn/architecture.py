@@ -11,15 +11,18 @@ from fcdd.errors import ModelError
 
 @dataclass(frozen=True)
 class Architecture:
-    """A frozen trunk with one or both of two data descriptions on its features, which are summed.
+    """A frozen trunk with one or more data descriptions on its features, which are summed.
 
-    `planes` describe what good parts show, in closed form; the head is a hypersphere that is learnt by gradient.
+    Planes and centres describe what good parts show, in closed form; the head is a hypersphere that is learnt by
+    gradient. See `fcdd.nn.description.Description`. A part with the number 0 is left out.
     """
 
     trunk: str = "efficientnet-lite0"
-    planes: int = 64  # 0 for none
+    planes: int = 64
     directions: int = 32  # of each plane
-    dimensions: int = 0  # of the head's hypersphere; 0 for no head
+    dimensions: int = 0  # of the head's hypersphere
+    width: int = 128  # of the head's first layer
+    centres: int = 0
     kind: str = "trunk"  # name in fcdd.nn.network.NETWORKS
 
 

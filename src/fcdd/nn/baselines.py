@@ -9,22 +9,25 @@ from fcdd.nn.fcn import FCN, LEAK, NORM_EPS
 
 OUTPUTS = {28: 48, 32: 64, 224: 128}  # of a dense head, and of an autoencoder's code, by the side of the input
 WIDTHS = {28: (32, 64), 32: (64, 128, 256), 224: (16, 32, 64, 128, 256)}  # of an autoencoder; a pooling after each
+HIDDEN = 4096  # outputs of VGG11-BN's dense layers
 CELLS = 7  # side, at most about this, of what a dense layer looks at; larger trunks are pooled to it
 
 
 class Dense(nn.Module):
     """The trunk of one of the paper's networks with a dense layer on top: images (N, C, S, S) → φ (N, d).
 
-    It differs from the FCDD net by its head alone: 714,416, 1,709,504 and 7,715,712 parameters on fmnist, cifar and
-    vgg11. `centre` (d,) is used by Deep SVDD and Deep SAD; it is a buffer, so that it travels with the weights.
+    714,416 and 1,709,504 parameters on fmnist and cifar, whose FCDD nets it differs from by its head alone. With
+    `hidden` the head has a dense layer more, as the authors have it on all of VGG11-BN: 128,777,088 parameters, d 4096,
+    but without their dropout, whose random numbers would make a resumed training another one. `centre` (d,) is used by
+    Deep SVDD and Deep SAD; it is a buffer, so that it travels with the weights.
     """
 
     centre: Tensor
 
-    def __init__(self, trunk: FCN, size: int, outputs: int = 0, bias: bool = True) -> None:
+    def __init__(self, trunk: FCN, size: int, outputs: int = 0, bias: bool = True, hidden: int = 0) -> None:
         """Takes `trunk` over, without its 1×1 convolution. `outputs` 0 stands for the usual number at this size."""
         super().__init__()
-        outputs = outputs or OUTPUTS[known_size(size)]
+        outputs = outputs or hidden or OUTPUTS[known_size(size)]
         width = trunk.head.in_channels
         trunk.head = nn.Identity()  # type: ignore[assignment]
         cells = size // trunk.field.stride
@@ -34,7 +37,8 @@ class Dense(nn.Module):
             nn.MaxPool2d(pooling),
             nn.LeakyReLU(LEAK),
             nn.Flatten(),
-            nn.Linear(width * (cells // pooling) ** 2, outputs),
+            *((nn.Linear(width * (cells // pooling) ** 2, hidden), nn.ReLU()) if hidden else ()),
+            nn.Linear(hidden or width * (cells // pooling) ** 2, outputs),
         )
         self.channels, self.size = trunk.channels, size
         self.register_buffer("centre", torch.zeros(outputs))

@@ -136,6 +136,15 @@ def vgg11(dimensions: int = 1) -> FCN:
     return FCN(features, 512, channels=3, size=224, dimensions=dimensions)
 
 
+def vgg11_whole() -> FCN:
+    """All eight convolutions of VGG11-BN, 3×224×224 → 512×7×7, on which the baselines put their dense layers.
+
+    It is no network of FCDD: its receptive field covers most of an image.
+    """
+    plan: list[int | str] = [64, "pool", 128, "pool", 256, 256, "pool", 512, 512, "pool", 512, 512, "pool"]
+    return FCN(_vgg(plan, norm=True), 512, channels=3, size=224)
+
+
 @NETWORKS.register("vgg16")
 def vgg16(dimensions: int = 1) -> FCN:
     """3×224×224 → 28×28; VGG16 to conv4_3, receptive field 92; keys as torchvision's vgg16.

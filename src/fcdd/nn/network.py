@@ -63,7 +63,7 @@ def build(architecture: AnyArchitecture) -> CellNetwork:
 
 
 def untrained(architecture: AnyArchitecture) -> CellNetwork:
-    """A network of that architecture with random weights that has seen nothing; of planes and head, planes alone."""
+    """A network of that architecture with random weights that has seen nothing; where there are planes, these alone."""
     if isinstance(architecture, Architecture) and architecture.planes:
-        architecture = replace(architecture, dimensions=0)
+        architecture = replace(architecture, dimensions=0, centres=0)
     return build(architecture)

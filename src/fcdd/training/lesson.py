@@ -36,6 +36,8 @@ class Lesson:
     work: Path | None = None  # where a killed learning goes on
     identity: dict[str, Any] = field(default_factory=dict)  # what the contents of `work` depend on
     quiet: bool = True
+    # Filled by the learner: the score of each labelled anomaly by a head that has not seen it; empty where unknown.
+    held_out: list[float] = field(default_factory=list)
 
 
 def some(source: Source, count: int = 64) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -171,7 +171,7 @@ def train(
         network.train()
         for batch in _steps(source, seed, at, history, shown):
             own, weight = processes.share(batch.to(accelerator.device), accelerator)
-            loss = method.loss(prepared(own.images), own) * weight
+            loss = method.loss(_output(prepared, own.images, recipe), own) * weight
             for group in optimiser.param_groups:
                 group["lr"] = recipe.lr_at(at.epoch, at.step * recipe.batch / per_epoch)
             stepper.zero_grad()
@@ -189,6 +189,12 @@ def train(
         checkpoint.save(kept_path, network, optimiser, at, identity)
     network.eval()
     return history
+
+
+def _output(network: Callable[[Tensor], Tensor], images: Tensor, recipe: Recipe) -> Tensor:
+    """The network's output in float32, in which all losses are computed; its products in the recipe's precision."""
+    with torch.autocast(images.device.type, torch.bfloat16, enabled=recipe.precision == "bf16"):
+        return network(images).float()
 
 
 def _finite(loss: float, recipe: Recipe) -> float:

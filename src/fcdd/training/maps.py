@@ -6,7 +6,7 @@ head sees them as often as it needs. This turns hours of training into minutes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,7 @@ from fcdd.nn.description import Description
 from fcdd.progress import bar
 from fcdd.seeds import generator_of
 from fcdd.training.lesson import Lesson
+from fcdd.training.parallel import each
 from fcdd.training.shards import Shards
 
 WANTED = 240  # good views, and as many of each kind of anomaly, where so few images do not suffice for more
@@ -52,27 +53,27 @@ def nominal(network: Description, lesson: Lesson) -> Maps:
     """Views of good images."""
 
     def view(images: Tensor, repeat: int, generator: Generator) -> Tensor:
-        return _lamp(images, generator)
+        return lamp(images, generator)
 
-    return _of_source(network, lesson, _good(lesson), "good", view, anomalous=False)
+    return _of_source(network, lesson, good_images(lesson), "good", view, anomalous=False)
 
 
 def local(network: Description, lesson: Lesson) -> Maps:
     """Good images with a local synthetic defect each."""
 
     def view(images: Tensor, repeat: int, generator: Generator) -> Tensor:
-        return (255 * synthetic.mixture(_lamp(images, generator) / 255, generator)[0]).round()
+        return (255 * synthetic.mixture(lamp(images, generator) / 255, generator)[0]).round()
 
-    return _of_source(network, lesson, _good(lesson), "local", view, anomalous=True)
+    return _of_source(network, lesson, good_images(lesson), "local", view, anomalous=True)
 
 
 def confetti(network: Description, lesson: Lesson) -> Maps:
     """Good images with the paper's confetti noise."""
 
     def view(images: Tensor, repeat: int, generator: Generator) -> Tensor:
-        return (255 * synthetic.mixture(_lamp(images, generator) / 255, generator, kinds=["confetti"])[0]).round()
+        return (255 * synthetic.mixture(lamp(images, generator) / 255, generator, kinds=["confetti"])[0]).round()
 
-    return _of_source(network, lesson, _good(lesson), "confetti", view, anomalous=True)
+    return _of_source(network, lesson, good_images(lesson), "confetti", view, anomalous=True)
 
 
 def outliers(network: Description, lesson: Lesson) -> Maps:
@@ -95,7 +96,7 @@ def labelled(network: Description, lesson: Lesson) -> Maps:
                 generator = generator_of(lesson.seed, "labelled", index, view)
                 both = torch.cat([image, where], 1)
                 both = both if view == 0 else turned(both, generator)
-                seen = both[:, :3] if view == 0 else _lamp(both[:, :3], generator)
+                seen = both[:, :3] if view == 0 else lamp(both[:, :3], generator)
                 features.append(_seen(network, seen, lesson.inside))
                 truths.append(_covered(both[:, 3:], network, lesson))
             shown.advance(1)
@@ -121,13 +122,14 @@ def _covered(where: Tensor, network: Description, lesson: Lesson) -> Tensor:
 View = Callable[[Tensor, int, Generator], Tensor]  # images (n, 3, H, W) in 0…255, which repetition, chance → images
 
 
-def _lamp(images: Tensor, generator: Generator) -> Tensor:
+def lamp(images: Tensor, generator: Generator) -> Tensor:
     """Half of the images (n, 3, H, W) under another lamp; nominal and anomalous alike, else the lamp would tell."""
     other = torch.rand(len(images), 1, 1, 1, generator=generator) < 0.5
     return torch.where(other, relit(images, generator), images)
 
 
-def _good(lesson: Lesson) -> Source:
+def good_images(lesson: Lesson) -> Source:
+    """The good images as they are learnt from: with what must not count in half of them."""
     return Marked(lesson.good, lesson.cues, lesson.seed) if lesson.cues else lesson.good
 
 
@@ -159,15 +161,12 @@ def _maps(
     network: Description, lesson: Lesson, source: Source, indices: Tensor, view: View, key: tuple[str, int]
 ) -> Tensor:
     name, repeat = key
-    seen: Sequence[Tensor] = [
-        _seen(
-            network,
-            view(source[part].float(), repeat, generator_of(lesson.seed, "view", name, repeat, int(part[0]))),
-            lesson.inside,
-        )
-        for part in indices.split(TOGETHER)
-    ]
-    return torch.cat(list(seen))
+
+    def seen(part: Tensor) -> Tensor:
+        generator = generator_of(lesson.seed, "view", name, repeat, int(part[0]))
+        return _seen(network, view(source[part].float(), repeat, generator), lesson.inside)
+
+    return torch.cat(each(seen, indices.split(TOGETHER)))
 
 
 def _seen(network: Description, images: Tensor, inside: Tensor) -> Tensor:

@@ -27,6 +27,7 @@ N = TypeVar("N", FCN, Dense, Autoencoder)
 AWAY = 0.1  # least distance of each coordinate of a fixed centre from 0, which a network without bias reaches for free
 COLLAPSED = 1e-6  # outputs whose spread is this part of their size coincide in float32
 PIXELS = 2**20  # at a time, where gradients are needed: bounds the memory of what autograd keeps
+UNSURE = 0.5  # weight of Outlier Exposure in GEO+, as its authors set it
 SPAN = {"lcn": 1.0, "none": 1.0, "standard": 4.0}  # of preprocessed values; an image in [0, 1] has a deviation near ¼
 
 
@@ -38,7 +39,7 @@ class Collapse(FcddError):
 class Batch:
     """images (n, C, H, W) as the network takes them; y (n,) in {0, 1}; masks (n, 1, H, W) uint8, 1 where anomalous.
 
-    For geo, y is the index of the transformation that was applied.
+    For geo and geo+, y is the index of the transformation that was applied.
     """
 
     images: Tensor
@@ -106,7 +107,7 @@ class Fcdd(Method[FCN]):
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
         """The recipe's objective, one of fcdd.training.losses."""
         A = objectives.pseudo_huber(output)
-        return LOSSES[self.recipe.objective].of(A, lambda: self.full(A) * self.network.field.stride**2, batch)
+        return LOSSES[self.recipe.objective].of(A, lambda: self.full(A), batch)
 
     def full(self, A: Tensor, sigma: float | None = None) -> Tensor:
         """A (N, 1, h, w) → A′ (N, 1, size, size)."""
@@ -282,6 +283,51 @@ class Geo(Embedding):
         return objectives.transformation(logits, torch.full((len(logits),), index, device=logits.device))
 
 
+@dataclass(frozen=True)
+class GeoPlus(Embedding):
+    """GEO+ (Hendrycks et al., 2019): one network, three heads that say the turn and the two shifts of an image.
+
+    The score is the mean over all combinations of the sum of −log p of the three right answers. With Outlier Exposure
+    (`GeoPlusExposed`) the heads learn to be unsure of it: cross-entropy to the uniform distribution, with weight ½.
+    """
+
+    nominal_only: ClassVar[bool] = True
+    augmented: ClassVar[bool] = False
+    outputs: ClassVar[int] = sum(geometry.HEADS)
+
+    @staticmethod
+    def present(batch: Batch, generator: Generator) -> Batch:
+        """y becomes the combination of an image, or −1 for an auxiliary anomaly, whose combination is no matter."""
+        images, index = geometry.transform_each(batch.images, generator, geometry.COMBINED, geometry.combined)
+        return replace(batch, images=images, y=torch.where(batch.y > 0, torch.full_like(index, -1), index))
+
+    def loss(self, output: Tensor, batch: Batch) -> Tensor:
+        """The mean over samples of the three cross-entropies."""
+        nominal = batch.y >= 0
+        each = torch.zeros_like(output[:, 0])
+        index = batch.y.clamp(min=0)
+        right = torch.tensor([geometry.answers(one) for one in range(geometry.COMBINED)], device=output.device)[index]
+        for head, answer in zip(output.split(geometry.HEADS, 1), right.unbind(1), strict=True):
+            wrong = objectives.transformation(head, answer)
+            each = each + torch.where(nominal, wrong, UNSURE * objectives.unsure(head))
+        return each.mean()
+
+    def parts(self) -> list[Score]:
+        return [partial(self._part, index=index) for index in range(geometry.COMBINED)]
+
+    def _part(self, images: Tensor, index: int) -> Tensor:
+        logits = self.network(geometry.combined(images, index)).split(geometry.HEADS, 1)
+        right = (torch.full((len(images),), answer, device=images.device) for answer in geometry.answers(index))
+        return torch.stack([objectives.transformation(*pair) for pair in zip(logits, right, strict=True)]).sum(0)
+
+
+@dataclass(frozen=True)
+class GeoPlusExposed(GeoPlus):
+    """GEO+ with Outlier Exposure."""
+
+    nominal_only: ClassVar[bool] = False
+
+
 METHODS: dict[str, type[Fcdd] | type[Reconstruction] | type[Embedding]] = {
     "fcdd": Fcdd,
     "hsc": Hsc,
@@ -290,6 +336,8 @@ METHODS: dict[str, type[Fcdd] | type[Reconstruction] | type[Embedding]] = {
     "sad": Sad,
     "focal": Focal,
     "geo": Geo,
+    "geo+": GeoPlus,
+    "geo+oe": GeoPlusExposed,
 }
 
 

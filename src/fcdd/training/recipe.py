@@ -43,7 +43,7 @@ class Recipe:
     lr: float
     weight_decay: float
     sigma: float  # of the Gaussian that brings A to full resolution
-    method: Literal["fcdd", "hsc", "ae", "svdd", "sad", "focal", "geo"] = "fcdd"
+    method: Literal["fcdd", "hsc", "ae", "svdd", "sad", "focal", "geo", "geo+", "geo+oe"] = "fcdd"
     objective: str = "fcdd"  # of fcdd: one of fcdd.training.losses
     reconstruction: Literal["l2", "ssim"] = "l2"  # of ae: what is minimised, scored and shown
     attribution: Literal["gradient", "integrated"] = "gradient"  # heatmap of methods that have none of their own
@@ -52,6 +52,7 @@ class Recipe:
     lr_factor: float = 1.0  # the rate is multiplied by this after every epoch …
     lr_milestones: tuple[int, ...] = ()  # … and divided by ten at each of these epochs
     cooldown: float = 0.0  # share of the training, at its end, over which the rate also falls linearly to zero
+    precision: Literal["float32", "bf16"] = "float32"  # of the network's products in training; weights stay float32
     passes: int = 1  # over the nominal set in one epoch
     exposure_limit: int = 0  # number of distinct auxiliary anomalies, 0 for all
     kernel: int = 0  # of the receptive-field variants; 0 keeps the network's own

@@ -17,7 +17,7 @@ from fcdd.detector.settings import Settings
 from fcdd.errors import DataError
 from fcdd.nn.architecture import Architecture, FcnArchitecture
 from fcdd.nn.description import Description
-from fcdd.training import maps
+from fcdd.training import head, maps, synthesis
 from fcdd.training.learners import LEARNERS
 
 from ...plates import write_plates
@@ -26,7 +26,7 @@ SMALL = {"smallest": 128, "largest": 128, "vectors": 8000}
 ARCHITECTURES = {
     "nominal": Architecture(planes=8, directions=4),
     "fcdd": Architecture(planes=0, dimensions=16),
-    "sum": Architecture(planes=8, directions=4, dimensions=16),
+    "sum": Architecture(planes=8, directions=4, dimensions=16, width=64, centres=200),
 }
 
 
@@ -42,7 +42,9 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(maps, "WANTED", 40)
     monkeypatch.setattr(maps, "LABELLED_VIEWS", 8)
+    monkeypatch.setattr(synthesis, "WANTED", 40)
     monkeypatch.setattr(fcdd, "STEPS", 60)
+    monkeypatch.setattr(head, "STEPS", 60)
 
 
 def auroc(detector: Detector, plates: Path) -> float:
@@ -86,7 +88,7 @@ def test_outliers_take_the_place_of_synthetic_anomalies(plates: Path) -> None:
     held = [good[i] for i in detector.held_out(len(good))]
     unseen = random.integers(0, 256, (64, 64, 3), dtype=np.uint8)
     assert detector.predict(unseen).score > 3 * max(detector.score_samples(held))
-    with pytest.raises(DataError, match="does not learn from outliers; take one of: fcdd, sum"):
+    with pytest.raises(DataError, match="does not learn from outliers; take one of: fcdd"):
         Detector(Settings(ARCHITECTURES["nominal"], **SMALL)).fit(good, outliers=others)
 
 

@@ -18,7 +18,7 @@ from fcdd.progress import bar
 from fcdd.seeds import generator_of
 from fcdd.training import folder, maps
 from fcdd.training.head import NOISE, STEPS
-from fcdd.training.learners import LEARNERS, Learner
+from fcdd.training.learners import LEARNERS, STANDARD, Learner, Quality
 from fcdd.training.lesson import Lesson, some
 from fcdd.training.maps import Maps
 
@@ -109,7 +109,7 @@ LEARNERS.register("fcdd")(
     Learner(
         about="the paper's method: learns by gradient from synthetic anomalies, outliers or labelled defects",
         top=1.0,
-        largest=256,
+        qualities={STANDARD: Quality(256)},
         architecture=architecture,
         labelled=lambda given: given,
         start=start,

@@ -18,12 +18,17 @@ if TYPE_CHECKING:
 class Loss:
     """`of(A, full, batch)` is the scalar to minimise.
 
-    A (N, 1, h, w) ≥ 0 are the cells. `full()` gives A′ (N, 1, H, W) at the size of the input, scaled by stride² so that
-    upsampling keeps the level of A; it is computed only where it is asked for.
+    A (N, 1, h, w) ≥ 0 are the cells. `full()` gives A′ (N, 1, H, W) at the size of the input, whose level is that of A
+    over stride² (Algorithm 1); it is computed only where it is asked for.
     """
 
     of: Callable[[Tensor, Callable[[], Tensor], Batch], Tensor]
     masks: bool = False  # whether it needs to know where anomalies are
+
+
+def at_the_level_of(A: Tensor, full: Tensor) -> Tensor:
+    """A′ times stride², so that a constant A keeps its value away from the borders."""
+    return full * (full.shape[-2] * full.shape[-1] / (A.shape[-2] * A.shape[-1]))
 
 
 LOSSES: Registry[Loss] = Registry("objective", "fcdd.training.losses")
