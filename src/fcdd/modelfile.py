@@ -14,7 +14,7 @@ from fcdd.files import write_atomically
 if TYPE_CHECKING:  # a line PC has no torch, and needs the checks and the safe writing alone
     from torch import Tensor
 
-SCHEMA = 2  # 2 names the kind of network; files of schema 1 are read as well
+SCHEMA = 3  # 2 names the kind of network, 3 keeps all of the calibration in one object; older files are read as well
 ENTRY = "fcdd"  # of the file's metadata
 
 

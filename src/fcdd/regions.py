@@ -13,13 +13,13 @@ Ints = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Region:
-    """One 8-connected region above a threshold, in pixels of the heatmap given, which has the image's size."""
+    """One 8-connected region of outlined pixels, in pixels of the image."""
 
     x: int  # left column of the bounding box
     y: int  # top row of the bounding box
     width: int
     height: int
-    area: int  # pixels above the threshold
+    area: int  # pixels
     peak: float  # largest heatmap value inside
     share: float  # of the whole heatmap's sum, in [0, 1]: what part of the mean score this region accounts for
 
@@ -42,9 +42,8 @@ def components(mask: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int32], int]
     return labels, count
 
 
-def regions(heatmap: npt.NDArray[np.float32], threshold: float, min_area: int = 1) -> list[Region]:
-    """The regions of `heatmap` (H, W), ≥ 0, above `threshold` with at least `min_area` pixels, strongest peak first."""
-    mask = heatmap > threshold
+def regions(heatmap: npt.NDArray[np.float32], mask: npt.NDArray[np.bool_]) -> list[Region]:
+    """The connected regions of `mask` (H, W) and the `heatmap` (H, W), ≥ 0, in each, strongest peak first."""
     runs = _runs(mask)
     if not runs.row.size:
         return []
@@ -53,7 +52,7 @@ def regions(heatmap: npt.NDArray[np.float32], threshold: float, min_area: int = 
     values = heatmap[mask].astype(np.float64)
     first = np.cumsum(length) - length
     area = np.bincount(label, length, count).astype(int)
-    total = max(float(heatmap.sum(dtype=np.float64)), np.finfo(np.float64).tiny)  # all zero, threshold below zero
+    total = max(float(heatmap.sum(dtype=np.float64)), np.finfo(np.float64).tiny)  # a map that is all zero
     share = np.bincount(label, np.add.reduceat(values, first), count) / total
     peak = _most(label, np.maximum.reduceat(values, first), count)
     left, right = -_most(label, -runs.start, count), _most(label, runs.stop, count)
@@ -63,7 +62,7 @@ def regions(heatmap: npt.NDArray[np.float32], threshold: float, min_area: int = 
             int(left[i]), int(top[i]), int(right[i] - left[i]), int(bottom[i] - top[i]),
             int(area[i]), float(peak[i]), float(share[i]),
         )
-        for i in np.flatnonzero(area >= min_area)
+        for i in range(count)
     ]  # fmt: skip
     return sorted(found, key=lambda region: -region.peak)
 

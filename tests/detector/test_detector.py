@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from fcdd import images, metrics, modelfile
-from fcdd.detector.calibration import CalibrationError, Verdict
+from fcdd.detector.calibration import Verdict
 from fcdd.detector.detector import Detector, Settings
-from fcdd.errors import DataError, ImageError, ModelError
+from fcdd.errors import CalibrationError, DataError, ImageError, ModelError
 from fcdd.nn.description import Architecture
 
 from ..conftest import Deployed
@@ -66,8 +66,8 @@ def test_files_arrays_and_bytes_give_the_same_answer_at_the_images_own_size(dete
     array = images.load(path)
     scores = [detector.predict(p).score for p in (path, str(path), array, path.read_bytes())]
     assert scores == pytest.approx([scores[0]] * 4, rel=1e-6)
-    large = np.kron(array, np.ones((3, 2, 1), np.uint8))
-    assert detector.predict(large).heatmap.shape == (384, 256)
+    large = np.kron(array, np.ones((3, 3, 1), np.uint8))
+    assert detector.predict(large).heatmap.shape == (384, 384)
 
 
 def test_a_saved_detector_answers_as_before(detector: Detector, plates: Path, tmp_path: Path) -> None:
@@ -190,7 +190,10 @@ def test_a_file_of_schema_1_is_read(tmp_path: Path, deployed: Deployed) -> None:
     architecture = {k: v for k, v in info.pop("architecture").items() if k != "kind"}
     old = {"smallest": 128, "largest": 128, "vectors": 8000, "holdout": 0.25, "top": 0.01, "sigma": 8.0}
     info["settings"] = {**old, "architecture": architecture, "max_false_rejects": None, "review": None}
-    del info["top"]
+    del info["top"], info["versions"]
+    given = info["calibration"]
+    info["pixel_floor"], info["pixel_threshold"] = given["usual"], 0.5
+    info["calibration"] = {key: given[key] for key in ("scores", "review", "reject", "reject_above")}
     monkey = pytest.MonkeyPatch()
     monkey.setattr(modelfile, "SCHEMA", 1)
     modelfile.write(tmp_path / "old.safetensors", "detector", tensors, info)
@@ -199,6 +202,8 @@ def test_a_file_of_schema_1_is_read(tmp_path: Path, deployed: Deployed) -> None:
     path = images.find(deployed.plates / "test")[0]
     assert again.predict(path).score == deployed.detector.predict(path).score
     assert again.top == 0.01
+    assert again.calibration == deployed.detector.calibration
+    assert again.versions.active.number == 1
 
 
 def test_a_model_without_calibration_scores_and_says_how_to_get_verdicts(tmp_path: Path, deployed: Deployed) -> None:
@@ -212,3 +217,20 @@ def test_a_model_without_calibration_scores_and_says_how_to_get_verdicts(tmp_pat
         again.predict(path)
     again.calibrate(images.find(deployed.plates / "test" / "good") * 3)
     assert again.predict(path).p_value > 0
+
+
+def test_training_images_of_another_aspect_are_refused_or_fitted(plates: Path) -> None:
+    good: list[np.ndarray] = [images.load(path) for path in images.find(plates / "train" / "good")]
+    wide = np.pad(good[0], ((0, 0), (50, 50), (0, 0)), "edge")
+    with pytest.raises(ImageError, match=r"228 × 128 pixels.*--fit"):
+        Detector(SMALL).fit([*good, *[wide] * 4])  # of which some are trained on
+    plain = Detector(SMALL).fit([*good, *[good[0]] * 4])
+    fitted = Detector(SMALL, framing="crop").fit([*good, *[wide] * 4])
+    assert fitted.card["aspect"] == 1.0
+    assert fitted.predict(good[1]).score == pytest.approx(plain.predict(good[1]).score, rel=1e-4)
+
+
+def test_a_region_of_interest_of_another_aspect_is_refused(plates: Path) -> None:
+    good = [images.load(path) for path in images.find(plates / "train" / "good")]
+    with pytest.raises(DataError, match=r"200 × 100 pixels.*another aspect"):
+        Detector(SMALL, roi=np.ones((100, 200), np.bool_)).fit(good)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import onnx
@@ -17,7 +18,8 @@ from fcdd.detector.detector import Detector
 from fcdd.detector.export import Parity, export
 from fcdd.detector.graph import Nodes
 from fcdd.detector.result import Grid
-from fcdd.detector.runtime import OUTPUTS, Runtime, session
+from fcdd.detector.runtime import OUTPUTS, Backend, Runtime, session
+from fcdd.nn.architecture import Architecture
 
 from ..conftest import Deployed
 
@@ -68,8 +70,9 @@ def test_gaussians_are_those_of_the_heatmap() -> None:
 
 @pytest.mark.parametrize("size", [(128, 128), (90, 260)], ids=str)
 def test_the_whole_graph_answers_as_the_detector_for_any_size_and_number(
-    deployed: Deployed, size: tuple[int, int]
+    deployed: Deployed, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(deployed.detector, "framing", "stretch")
     whole = session(Runtime(deployed.onnx).graph, 1, "test")
     for count in (1, 3):
         paths = images.find(deployed.plates / "test")[5 : 5 + count]
@@ -114,3 +117,19 @@ def test_a_region_of_interest_and_a_head_of_labelled_defects_go_along(deployed: 
         assert found.score == pytest.approx(expected.score, rel=1e-4)
         assert (found.cells[~detector.inside] == 0).all()
         assert (found.verdict, found.p_value) == (expected.verdict, expected.p_value)
+
+
+def test_every_part_of_the_sum_goes_along(deployed: Deployed, tmp_path: Path) -> None:
+    every = Architecture(planes=8, directions=4, dimensions=8, centres=40)
+    settings = replace(deployed.detector.settings, architecture=every, method="sum")
+    good = images.find(deployed.plates / "train" / "good")
+    detector = Detector(settings).fit(good)
+    parity = export(detector, tmp_path / "m.onnx", good)[1]
+    assert isinstance(parity, Parity)
+    assert parity.holds
+    for backend in get_args(Backend):
+        found = Runtime(tmp_path / "m.onnx", backend=backend)
+        for path in images.find(deployed.plates / "test")[::4]:
+            expected = detector.predict(path)
+            assert found.predict(path).score == pytest.approx(expected.score, rel=1e-4)
+            assert found.predict(path).verdict == expected.verdict

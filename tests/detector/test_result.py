@@ -1,4 +1,4 @@
-"""The result of one image: the score is its cells, the heat stands where they look, and regions are no specks."""
+"""The result of one image: the score is its cells, the heat stands where they look, and pixels belong to cells."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fcdd.detector.calibration import Verdict
-from fcdd.detector.result import Grid, Result, explain, score_of
+from fcdd.detector.result import Grid, Result, score_of
 from fcdd.regions import Region
 
 GRID = Grid(shape=(96, 128), stride=8, start=3.0, sigma=8.0)
@@ -113,30 +113,24 @@ def test_a_cell_is_inside_where_half_of_its_pixels_are() -> None:
     assert 0 < GRID.inside(mask).sum() < GRID.inside(None).sum()
 
 
-def test_explanation_leaves_out_specks_and_what_stays_below_the_threshold() -> None:
-    heat = np.zeros((300, 400), np.float32)  # a ten-thousandth is 12 pixels
-    heat[10, 10:21] = 9.0  # 11 pixels: a speck, however hot
-    heat[50:53, 60:64] = 3.0  # 12 pixels
-    heat[100:150, 200:260] = 5.0
-    heat[200:250, 200:260] = 1.0
-    found = explain(heat, 2.0)
-    assert [(r.x, r.y, r.width, r.height, r.area, r.peak) for r in found] == [
-        (200, 100, 60, 50, 3000, 5.0),
-        (60, 50, 4, 3, 12, 3.0),
-    ]
-    assert explain(heat, math.inf) == []
-
-
-def test_a_small_image_may_have_a_region_of_one_pixel() -> None:
-    heat = np.zeros((20, 20), np.float32)
-    heat[3, 4] = 1.0
-    assert [(r.x, r.y, r.area) for r in explain(heat, 0.5)] == [(4, 3, 1)]
+@pytest.mark.parametrize("size", [(96, 128), (300, 200), (7, 9)])
+def test_every_cell_inside_has_a_pixel_and_no_other_has(size: tuple[int, int]) -> None:
+    inside = np.zeros(GRID.cells, np.bool_)
+    inside[2:5, 3:9] = True
+    pixels = GRID.spread(inside, size)
+    assert pixels.shape == size
+    y, x = np.nonzero(inside)
+    assert pixels[GRID.pixels(0, size[0])[y], GRID.pixels(1, size[1])[x]].all()
+    if size[0] >= GRID.cells[0]:
+        rows, columns = (np.arange(n) * c // n for n, c in zip(size, GRID.cells, strict=True))
+        assert abs(pixels.sum() - inside[np.ix_(rows, columns)].sum()) <= 0.2 * pixels.sum()
+    assert GRID.spread(np.ones(GRID.cells, np.bool_), size).all()
 
 
 def test_the_numbers_survive_json() -> None:
     region = Region(x=1, y=2, width=3, height=4, area=10, peak=0.5, share=0.25)
     zeros = np.zeros((2, 2), np.float32)
-    result = Result(0.75, 0.125, Verdict.NG, heatmap=zeros, regions=[region], cells=zeros)
+    result = Result(0.75, 0.125, Verdict.NG, heatmap=zeros, regions=[region], cells=zeros, marked=zeros > 0, level=0.5)
     told = json.loads(json.dumps(result.to_dict()))
     assert told.pop("regions") == [vars(region)]
     assert told == {"score": 0.75, "p_value": 0.125, "verdict": "NG"}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fcdd.errors import FcddError
+from fcdd.framing import Fit
 
 if TYPE_CHECKING:
     from fcdd.detector.detector import Detector
@@ -25,9 +26,17 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def load(path: Path | str, threads: int = 0) -> Judge:
-    """A saved model: an exported one by its suffix, else a detector, for which torch must be installed."""
-    path = Path(path)
+def load(path: Path | str, threads: int = 0, framing: Fit | None = None) -> Judge:
+    """A saved model: an exported one by its suffix, else a detector, for which torch must be installed.
+
+    `framing` replaces what the model says of images of another aspect than trained.
+    """
+    judge = _loaded(Path(path), threads)
+    judge.framing = framing or judge.framing
+    return judge
+
+
+def _loaded(path: Path, threads: int) -> Judge:
     if path.suffix == ".onnx":
         from fcdd.detector.runtime import Runtime
 

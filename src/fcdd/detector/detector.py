@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,15 @@ from fcdd.detector.judge import Judge, architecture_of, learnt
 from fcdd.detector.result import Grid
 from fcdd.detector.settings import Settings
 from fcdd.errors import DataError, ModelError
+from fcdd.framing import Fit, Frame
 from fcdd.nn.architecture import AnyArchitecture, FcnArchitecture
 from fcdd.nn.network import CellNetwork, build
 from fcdd.nn.prepared import Prepared
-from fcdd.reading import ImageLike, digest, shape_of
+from fcdd.reading import ImageLike, digest, name_of, pixels, shape_of
 from fcdd.seeds import generator_of
 from fcdd.training.learners import LEARNERS, Learner
 from fcdd.training.lesson import Lesson
+from fcdd.training.parallel import one_thread_each
 
 Mask = NDArray[np.bool_] | str | Path | None
 DEFAULT_NETWORK = "efficientnet-lite0"
@@ -50,11 +52,14 @@ class Detector(Judge):
         seed: int = 0,
         roi: NDArray[np.bool_] | None = None,
         weights: Path | None = None,
+        framing: Fit | None = None,
     ) -> None:
-        """`roi` (H, W) marks where to look, at any size; `weights` replaces the packaged file of the trunk."""
+        """`roi` (H, W) marks where to look, at any size of the images' aspect; `weights` replaces the packaged file of
+        the trunk; `framing` says what becomes of images of another aspect than most, which are else refused."""
         super().__init__(settings or Settings(), seed)
-        self.roi, self._weights = roi, weights
+        self.roi, self._weights, self.framing = roi, weights, framing
         self._network: CellNetwork | None = None
+        self.held_out_defects: list[float] = []  # scores of labelled defects by heads that had not seen them
 
     # ------------------------------------------------------------------------------------------------- learn
 
@@ -88,19 +93,20 @@ class Detector(Judge):
         held = self.held_out(len(given))
         kept = sorted(set(range(len(given))) - set(held))
         levels = self._levels(len(held))
-        usual = self.settings.architecture or learner.architecture(DEFAULT_NETWORK)
+        usual = self.settings.architecture or learner.network(DEFAULT_NETWORK, self.settings.quality)
         self._refuse_unused(usual, cues)
         network = self._start(learner.labelled(usual) if labelled else usual, learner)
         self.top = learner.top if self.settings.top is None else self.settings.top
         shape = self._shape(network, given)
-        self._settle(network, _grid(network, shape, self.settings.sigma))
         self.card = _card(given, kept, labelled) | {"whole": whole}
+        self._refuse_odd_region(shape)
+        self._settle(network, _grid(network, shape, self.settings.sigma))
         if cues:
             self.card["neutralised"] = [hashlib.sha256(repr(cue.to_dict()).encode()).hexdigest()[:16] for cue in cues]
         others = _outliers(outliers)
         if others:
             self.card["outliers"] = len(others)
-        trained = [given[i] for i in kept]
+        trained = self._fitted([given[i] for i in kept])
         lesson = Lesson(
             images=trained,
             good=Images(trained, shape),
@@ -108,8 +114,8 @@ class Detector(Judge):
             inside=torch.from_numpy(self.inside.ravel()),
             seed=self.seed,
             vectors=self.settings.vectors,
-            defects=labelled,
-            masks=[m if m is None or isinstance(m, np.ndarray) else images.load_mask(m) for m in known],
+            defects=self._fitted(labelled),
+            masks=[m if m is None else self.frame.apply(_mask(m)) for m in known],
             outliers=others,
             whole=whole,
             cues=cues,
@@ -118,7 +124,10 @@ class Detector(Judge):
             identity=self._identity([digest(image)[:16] for image in others]),
             quiet=quiet,
         )
-        learner.learn(network, lesson)
+        # So that a model does not depend on their number; the paper's networks learn as a whole and need all threads.
+        with nullcontext() if isinstance(network, Prepared) else one_thread_each():
+            learner.learn(network, lesson)
+        self.held_out_defects = list(lesson.held_out)
         self._calibrate([given[i] for i in held], levels, quiet)
         return self
 
@@ -139,6 +148,25 @@ class Detector(Judge):
         if len(good) < folders.FEWEST:
             raise DataError(f"{len(good)} good images: at least {folders.FEWEST} are needed. Add good images.")
 
+    def _refuse_odd_region(self, shape: tuple[int, int]) -> None:
+        """DataError where the region of interest has neither the aspect of the images nor that of the input."""
+        if self.roi is None:
+            return
+        height, width = self.roi.shape
+        if not self.frame.fits((height, width)) and not Frame(shape[0] / shape[1]).fits((height, width)):
+            raise DataError(
+                f"the region of interest is {width} × {height} pixels, which is another aspect than that of the good "
+                "images. Draw it on one of them"
+            )
+
+    def _fitted(self, given: Sequence[ImageLike]) -> list[ImageLike]:
+        """The images, those of another aspect brought to the input's shape; ImageError where nothing says how."""
+        return [image if self.frame.fits(shape_of(image)) else self._brought(image, i) for i, image in enumerate(given)]
+
+    def _brought(self, image: ImageLike, index: int) -> ImageLike:
+        self.frame.check(shape_of(image), name_of(image, index))
+        return self.input(pixels(image))
+
     def _refuse_unused(self, architecture: AnyArchitecture, cues: Sequence[Cue]) -> None:
         """DataError where something was asked for that the network of this architecture would ignore."""
         through_the_loop = isinstance(architecture, FcnArchitecture)
@@ -157,7 +185,7 @@ class Detector(Judge):
 
     def _settle(self, network: CellNetwork, grid: Grid) -> None:
         self._network, self._grid, self.architecture = network, grid, network.architecture
-        self._inside = grid.inside(self.roi)
+        self._inside, self._versions = grid.inside(self.roi), None
         if not self._inside.any():
             raise DataError("the region of interest is smaller than one cell of the heatmap; mark a larger one")
 
@@ -206,8 +234,8 @@ class Detector(Judge):
             return network.network.size, network.network.size
         sizes = np.array([shape_of(image) for image in given], np.float64)
         side = float(np.median(np.sqrt(sizes.prod(1))))
-        aspect = float(np.median(sizes[:, 0] / sizes[:, 1]))
-        largest = self.settings.largest or LEARNERS[self.settings.method].largest
+        aspect = aspect_of(given)
+        largest = self.settings.largest or LEARNERS[self.settings.method].quality(self.settings.quality).largest
         side = max(min(side, largest), min(self.settings.smallest, largest))
         height, width = (16 * max(4, round(side * factor / 16)) for factor in (aspect**0.5, aspect**-0.5))
         return height, width
@@ -216,14 +244,8 @@ class Detector(Judge):
 
     @contextmanager
     def _workers(self) -> Iterator[int]:
-        """One thread a core, each with a batch of its own, is half as fast again as all cores on one batch: the layers
-        are too small to share."""
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            yield threads
-        finally:
-            torch.set_num_threads(threads)
+        with one_thread_each() as workers:
+            yield workers
 
     @torch.inference_mode()
     def _cells(self, inputs: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -260,6 +282,16 @@ class Detector(Judge):
             detector._settle(network.eval().requires_grad_(False), Grid.from_dict(info["grid"]))
             detector._remember(info)
         return detector
+
+
+def aspect_of(given: Sequence[ImageLike]) -> float:
+    """The median of the images' height / width."""
+    sizes = np.array([shape_of(image) for image in given], np.float64)
+    return float(np.median(sizes[:, 0] / sizes[:, 1]))
+
+
+def _mask(given: NDArray[np.bool_] | str | Path) -> NDArray[np.bool_]:
+    return given if isinstance(given, np.ndarray) else images.load_mask(given)
 
 
 def _collected(
@@ -302,6 +334,7 @@ def _card(given: Sequence[ImageLike], kept: Sequence[int], defects: Sequence[Ima
         "good": len(given),
         "calibration": len(given) - len(kept),
         "defects": len(defects),
+        "aspect": aspect_of(given),
         "fingerprint": hashlib.sha256("".join(sorted(digests)).encode()).hexdigest(),
         "trained": [digests[i][:16] for i in kept] + [digest(image)[:16] for image in defects],
         "versions": {"fcdd": fcdd.__version__, "torch": torch.__version__, "python": platform.python_version()},

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,9 +17,11 @@ from fcdd import images, metrics
 from fcdd.anomalies import synthetic
 from fcdd.detector import graph, onnxfile
 from fcdd.detector.detector import Detector
+from fcdd.detector.judge import Judge
 from fcdd.detector.precision import half, quantised
 from fcdd.detector.runtime import INPUT, OUTPUTS, Runtime, rows_of, session
 from fcdd.errors import DataError, ModelError
+from fcdd.nn.compiled import by_torch
 from fcdd.progress import bar
 from fcdd.reading import ImageLike, pixels
 from fcdd.seeds import generator_of
@@ -122,13 +125,18 @@ def export(
 
 
 def _content(detector: Detector, precision: Precision, usual: Sequence[ImageLike]) -> bytes:
-    """The serialised graph; `usual` images tell the ranges of 8 bits."""
-    model = graph.build(detector)
-    if precision == "fp32":
+    """The serialised graph; `usual` images tell the ranges of 8 bits where they are not known otherwise.
+
+    In a description the distances take 8 bits, and the trunk keeps its digits: whitening blows up small errors of the
+    features, and 8 bits made its convolutions hardly faster.
+    """
+    distances = precision == "int8" and graph.is_written(detector.network)
+    model = graph.build(detector, eight=distances)
+    if precision == "fp32" or distances:
         return bytes(model.SerializeToString())
     if precision == "fp16":
         return half(model)
-    return quantised(model, [images.resize(pixels(image), detector.grid.shape) for image in usual])
+    return quantised(model, [detector.input(pixels(image)) for image in usual])
 
 
 def compare(detector: Detector, runtime: Runtime, arrays: Sequence[Array], source: str, quiet: bool = True) -> Parity:
@@ -136,9 +144,11 @@ def compare(detector: Detector, runtime: Runtime, arrays: Sequence[Array], sourc
     score = heat = 0.0
     verdicts = 0
     whole = session(runtime.graph, runtime.threads, "the graph")
-    with bar("comparing", len(arrays), quiet=quiet) as shown:
+    with stretching(detector), stretching(runtime), bar("comparing", len(arrays), quiet=quiet) as shown:
         for array in arrays:
-            expected, found = detector.predict(array), runtime.predict(array)
+            with by_torch():
+                expected = detector.predict(array)
+            found = runtime.predict(array)
             _, (own,), (map_,) = whole.run(OUTPUTS, {INPUT: array[None]})
             span = float(np.ptp(expected.heatmap))
             for value, heatmap in ((found.score, found.heatmap), (float(own), map_)):
@@ -150,18 +160,28 @@ def compare(detector: Detector, runtime: Runtime, arrays: Sequence[Array], sourc
     return Parity(source, len(arrays), score, heat, verdicts)
 
 
+@contextmanager
+def stretching(judge: Judge) -> Iterator[None]:
+    """Images of any aspect are stretched in the block, as the graph does by itself."""
+    before, judge.framing = judge.framing, "stretch"
+    try:
+        yield
+    finally:
+        judge.framing = before
+
+
 def measure_loss(detector: Detector, runtime: Runtime, good: Sequence[ImageLike], quiet: bool = True) -> Loss:
-    """AUROC of both models on good images against synthetic defects on the same."""
-    arrays = [images.resize(pixels(image), detector.grid.shape) for image in good]
+    """AUROC of both models on good images against synthetic defects on the same, where they look."""
+    arrays = [detector.input(pixels(image)) for image in good]
     bad, masks = _defected(detector, arrays * -(-MOST // len(arrays)))
     truths = [np.zeros(masks[0].shape, np.bool_)] * len(arrays) + masks
     labels = [0] * len(arrays) + [1] * len(bad)
-    figures = []
+    figures, looked_at = [], _region(detector)
     with bar("measuring the loss", 2 * len(labels), quiet=quiet) as shown:
         for judge in (detector, runtime):
             histogram, scores = metrics.PixelHistogram(), []
             for (_, result), truth in zip(judge.inspect([*arrays, *bad]), truths, strict=True):
-                histogram.update(result.heatmap, truth)
+                histogram.update(result.heatmap[looked_at], truth[looked_at])
                 scores.append(result.score)
                 shown.advance(1)
             figures.append((metrics.auroc(scores, labels), histogram.auroc()))
@@ -187,11 +207,24 @@ def _probes(detector: Detector, given: Sequence[ImageLike] | None) -> tuple[list
 
 
 def _defected(detector: Detector, arrays: Sequence[Array]) -> tuple[list[Array], list[NDArray[np.bool_]]]:
-    """Synthetic defects on images of one shape, and their masks."""
+    """Synthetic defects inside the region of interest on images of the input's shape, and their masks."""
     clean = torch.from_numpy(np.stack(arrays)).permute(0, 3, 1, 2).float() / 255
-    bad, masks = synthetic.mixture(clean, generator_of(detector.seed, "export"))
+    inside = torch.from_numpy(_region(detector))[None, None]
+    bad, masks = synthetic.mixture(
+        clean, generator_of(detector.seed, "export"), foreground=inside.expand(len(clean), 1, -1, -1)
+    )
+    bad, masks = torch.where(inside, bad, clean), masks.bool() & inside
     spoilt = (bad * 255).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().numpy()
-    return list(spoilt), list(masks[:, 0].numpy().astype(np.bool_))
+    seen = [(one, mask[0].numpy()) for one, mask in zip(spoilt, masks, strict=True) if mask.any()]
+    return [one for one, _ in seen], [mask for _, mask in seen]
+
+
+def _region(detector: Detector) -> NDArray[np.bool_]:
+    """The region of interest on the pixels of the input, (H, W): what lies outside of it has no heat."""
+    stride = detector.grid.stride
+    cells = detector.inside.repeat(stride, 0).repeat(stride, 1)
+    missing = [side - have for side, have in zip(detector.grid.shape, cells.shape, strict=True)]
+    return np.pad(cells, [(0, more) for more in missing], "edge")
 
 
 def _patterns(detector: Detector) -> list[Array]:

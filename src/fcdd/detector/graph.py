@@ -9,7 +9,7 @@ import contextlib
 import io
 import warnings
 from collections import Counter
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import onnx
@@ -19,18 +19,22 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from fcdd.detector.detector import Detector
 from fcdd.detector.result import Grid
 from fcdd.detector.runtime import CELLS, HEATMAP, INPUT, SCORE
+from fcdd.nn import written
+from fcdd.nn.compiled import INPUT as INNER
+from fcdd.nn.compiled import IR_VERSION, OPSET, Graph
+from fcdd.nn.description import Description
+from fcdd.nn.network import CellNetwork
 from fcdd.progress import only_errors_of
 from fcdd.regions import strongest
 
-OPSET = 18
 # Pillow resizes bytes with weights of 22 bits. Their upper and lower halves apart, every sum of weight times byte is a
 # whole number below 2²⁴, which single precision holds exactly: any backend gives Pillow's own bytes.
 HALF = 2**11
 
 
-def build(detector: Detector) -> ModelProto:
-    """The whole graph in single precision."""
-    model = _network(detector)
+def build(detector: Detector, eight: bool = False) -> ModelProto:
+    """The whole graph in single precision; with `eight`, distances are taken in 8 bits where the network can."""
+    model = _network(detector, eight)
     graph = Nodes("fcdd")
     inner, outer = model.graph.input[0].name, model.graph.output[0].name
     height, width = (graph("Gather", graph("Shape", INPUT), graph.constant(axis, np.int64)) for axis in (1, 2))
@@ -51,14 +55,34 @@ def build(detector: Detector) -> ModelProto:
         [*model.graph.initializer, *graph.constants],
     )
     finished = helper.make_model(
-        whole, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9, producer_name="fcdd"
+        whole, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION, producer_name="fcdd"
     )
     onnx.checker.check_model(finished, full_check=True)
     return finished
 
 
-def _network(detector: Detector) -> ModelProto:
+def _network(detector: Detector, eight: bool) -> ModelProto:
     """The network alone: float (N, 3, H, W) in 0…255 → A (N, 1, h, w), for any N."""
+    network = detector.network
+    return _written(network, detector.grid.shape, eight) if is_written(network) else _traced(detector)
+
+
+def is_written(network: CellNetwork) -> TypeGuard[Description]:
+    """Whether the network writes its graph itself, which takes milliseconds, and can do so in 8 bits."""
+    return isinstance(network, Description) and network.compiles
+
+
+def _written(network: Description, shape: tuple[int, int], eight: bool) -> ModelProto:
+    """The graph by which the network itself answers on a CPU, with its parts summed."""
+    graph = Graph(eight)
+    output = written.cells(graph, network, INNER, *shape)
+    given = helper.make_tensor_value_info(INNER, TensorProto.FLOAT, ["N", 3, *shape])
+    told = helper.make_tensor_value_info(output, TensorProto.FLOAT, None)
+    return helper.make_model(helper.make_graph(graph.nodes, "network", [given], [told], graph.constants))
+
+
+def _traced(detector: Detector) -> ModelProto:
+    """The graph of a network of another kind, by torch's exporter, which takes seconds."""
     example = torch.zeros(2, 3, *detector.grid.shape)
     # The exporter talks to stdout and logs of its own.
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(), only_errors_of("torch.onnx"):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fcdd.errors import FcddError, ModelError
+from fcdd.framing import FITS
 
 LARGEST_SIDE = 65_536  # pixels of an input, and planes, directions and dimensions of a network
 MISSING = object()
@@ -91,9 +92,15 @@ DETECTOR: dict[str, Rule] = {
     "grid.start": FINITE,
     "grid.sigma": POSITIVE,
     "calibration": _or_null(OBJECT, required=True),
-    "pixel_threshold": _or_null(NOT_NEGATIVE, required=True),
-    "pixel_floor": NOT_NEGATIVE,
+    "versions": _or_null(OBJECT),
+    "versions.others": Rule("a list of objects", lambda v: isinstance(v, list) and all(map(OBJECT.holds, v)), False),
+    "pixel_floor": NOT_NEGATIVE._replace(required=False),  # within the calibration, from schema 3 on
+    "looks": _or_null(OBJECT),
+    "looks.traits": TEXTS._replace(required=False),
+    "looks.values": Rule("a list", lambda value: isinstance(value, list), required=False),
+    "framing": Rule(f"null or one of {', '.join(FITS)}", lambda value: value is None or value in FITS, required=False),
     "card": OBJECT,
+    "card.aspect": POSITIVE._replace(required=False),
     "card.good": COUNT,
     "card.calibration": COUNT,
     "card.defects": COUNT,

@@ -1,4 +1,4 @@
-"""Smaller ONNX graphs: half-precision weights, or 8-bit convolutions in the later half of the trunk."""
+"""Smaller ONNX graphs: half-precision weights, or 8-bit convolutions in the later half of a network."""
 
 from __future__ import annotations
 
@@ -39,9 +39,8 @@ def half(model: ModelProto) -> bytes:
 def quantised(model: ModelProto, inputs: Sequence[NDArray[np.uint8]]) -> bytes:
     """Convolutions of the trunk in 8 bits, their ranges from `inputs` RGB (H, W, 3) of the network's shape.
 
-    Only dense ones in the later half: whitening blows up small errors of the features, so the early layers, whose
-    errors spread, and the depthwise ones, which take little time, stay as they are. So do the distances to the planes,
-    differences of large numbers.
+    For networks whose graph is traced. Only dense ones in the later half: the early layers, whose errors spread, and
+    the depthwise ones, which take little time, stay as they are.
     """
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fcdd.detector.calibration import Verdict
-from fcdd.regions import Region, regions, strongest
+from fcdd.regions import Region, strongest
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,9 @@ class Result:
     """A verdict with its explanation.
 
     `score` is a function of `cells` alone: the mean of the largest share of them (see `score_of`). `heatmap` shows
-    the same cells at the image's own size and pixel grid, and `regions` are its parts above the pixel threshold.
+    the same cells at the image's own size and pixel grid. `marked` are the pixels that account for the verdict, those
+    hotter than `level` (see `fcdd.detector.outline`), and `regions` their connected parts: at least one where the
+    verdict is REVIEW or NG, none where it is OK.
     """
 
     score: float
@@ -28,6 +30,9 @@ class Result:
     heatmap: NDArray[np.float32]  # (H, W) ≥ 0
     regions: list[Region]
     cells: NDArray[np.float32]  # (h, w) ≥ 0
+    marked: NDArray[np.bool_]  # (H, W)
+    level: float  # ≥ 0; of an image that is OK, a heat that it nowhere exceeds
+    looks: NDArray[np.float64] | None = None  # traits of the image as a whole, see fcdd.detector.looks
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers for JSON; maps are left out."""
@@ -77,9 +82,8 @@ class Grid:
         Algorithm 1 of the paper with its weights made to add up to one at each pixel, so that heat has the unit of
         the cells and does not fade towards the border.
         """
-        rows = self._weights(0, size[0])
-        columns = self._weights(1, size[1])
-        return np.asarray(rows @ cells @ columns.T, np.float32)
+        rows, columns = _gaussians(self, 0, size[0]), _gaussians(self, 1, size[1])
+        return np.asarray(rows @ (cells @ columns.T), np.float32)
 
     def inside(self, mask: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
         """Cells (h, w) at least half of whose pixels lie in `mask` (H, W), of any size; all where there is none."""
@@ -89,12 +93,30 @@ class Grid:
         columns = _areas(mask.shape[1], self.cells[1])
         return np.asarray(rows @ mask @ columns.T >= 0.5 - 1e-9, np.bool_)
 
-    def _weights(self, axis: int, pixels: int) -> NDArray[np.float64]:
-        # Pixel p of the image covers the same place as this coordinate of the resized input.
-        places = (np.arange(pixels) + 0.5) * self.shape[axis] / pixels - 0.5
-        distance = places[:, None] - self.centres(axis)
-        density = np.exp(-(distance**2) / (2 * self.sigma**2)) + 1e-30
-        return np.asarray(density / density.sum(1, keepdims=True))
+    def pixels(self, axis: int, count: int) -> NDArray[np.intp]:
+        """The pixel in the middle of each cell's area (cells,), along an axis of an image of `count` pixels."""
+        return np.asarray((np.arange(self.cells[axis]) + 0.5) * count / self.cells[axis], np.intp)
+
+    def spread(self, inside: NDArray[np.bool_], size: tuple[int, int]) -> NDArray[np.bool_]:
+        """The pixels (H, W) of an image of `size` that belong to the cells `inside` (h, w), at least one each."""
+        rows, columns = (
+            np.minimum((np.arange(size[axis]) + 0.5) * self.cells[axis] / size[axis], self.cells[axis] - 1).astype(int)
+            for axis in (0, 1)
+        )
+        pixels: NDArray[np.bool_] = inside[np.ix_(rows, columns)]
+        y, x = np.nonzero(inside)
+        pixels[self.pixels(0, size[0])[y], self.pixels(1, size[1])[x]] = True
+        return pixels
+
+
+@lru_cache(maxsize=16)
+def _gaussians(grid: Grid, axis: int, pixels: int) -> NDArray[np.float32]:
+    """(pixels, cells): the weight of each cell at each pixel of an axis; rows add up to one."""
+    # Pixel p of the image covers the same place as this coordinate of the resized input.
+    places = (np.arange(pixels) + 0.5) * grid.shape[axis] / pixels - 0.5
+    distance = places[:, None] - grid.centres(axis)
+    density = np.exp(-(distance**2) / (2 * grid.sigma**2)) + 1e-30
+    return np.asarray(density / density.sum(1, keepdims=True), np.float32)
 
 
 def _areas(pixels: int, cells: int) -> NDArray[np.float64]:
@@ -103,8 +125,3 @@ def _areas(pixels: int, cells: int) -> NDArray[np.float64]:
     place = np.arange(pixels)
     cover = np.minimum(edges[1:, None], place + 1) - np.maximum(edges[:-1, None], place)
     return np.asarray(np.maximum(cover, 0) * cells / pixels)
-
-
-def explain(heatmap: NDArray[np.float32], threshold: float) -> list[Region]:
-    """Regions above the pixel threshold; specks below a ten-thousandth of the image are left out."""
-    return regions(heatmap, threshold, min_area=max(1, math.ceil(heatmap.size * 1e-4)))

@@ -15,7 +15,8 @@ class Settings:
     """One recipe for all parts, nothing to tune. None leaves a value to the method or to its network."""
 
     architecture: AnyArchitecture | None = None  # of the network; None: the method's usual one
-    method: str = "nominal"  # name in fcdd.training.learners.LEARNERS
+    method: str = "sum"  # name in fcdd.training.learners.LEARNERS
+    quality: str = "standard"  # name in the method's qualities
     smallest: int = 256  # the input has about as many pixels as the good images, within squares of these sides:
     largest: int | None = None  # the method's; more costs time and shows nothing new, fewer hides small defects
     vectors: int = 120_000  # size of the bank: 120 MB, whatever the number of images
@@ -34,4 +35,5 @@ class Settings:
     def from_dict(values: Mapping[str, Any]) -> Settings:
         """What `dataclasses.asdict` gave, also of files of schema 1."""
         given = values.get("architecture")
-        return Settings(**{**values, "architecture": None if given is None else architecture_from(given)})
+        known = {"method": "nominal", **values}  # the only one that files of schema 1 know, and do not name
+        return Settings(**{**known, "architecture": None if given is None else architecture_from(given)})
