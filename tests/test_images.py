@@ -384,3 +384,12 @@ def test_pipes_and_devices_are_refused_and_do_not_hang(tmp_path: Path) -> None:
         for read in (images.load, images.load_mask, images.size):
             with pytest.raises(ImageError, match="a pipe or a device, not a file"):
                 read(path)
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (5, 7, 3), (1, 1, 3), (6, 2, 4)], ids=str)
+def test_a_png_that_is_written_fast_holds_the_same_pixels(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    array = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+    images.save_png(array, tmp_path / "fast.png", fast=True)
+    with Image.open(tmp_path / "fast.png") as found:
+        found.load()
+        assert np.array_equal(np.asarray(found), array)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -199,16 +200,68 @@ def test_files_that_belong_together_appear_together(tmp_path: Path) -> None:
     assert names(tmp_path) == ["m.html", "m.safetensors"]
 
 
+RESUMED = ["result.json", "part"]
+
+
+def stop_within(out: Path, identity: str, overwrite: bool = False) -> None:
+    """Begin a command of `identity` that makes a part and is then stopped by an error."""
+    with suppress(RuntimeError), resumed_folder(out, RESUMED, identity, overwrite=overwrite) as work:
+        (work / "part").open("x").write(identity)
+        raise RuntimeError
+
+
 def test_a_resumed_folder_keeps_what_is_there_unless_overwritten(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    with resumed_folder(out, ["result"]):
-        (out / "result").touch()
-    with resumed_folder(out, ["result"]):
-        assert (out / "result").exists()
-    with resumed_folder(out, ["result"], overwrite=True):
-        assert not (out / "result").exists()
+    stop_within(out, "a")
+    with resumed_folder(out, RESUMED, "a") as work:
+        assert work == out
+        assert (work / "part").exists()
+    with resumed_folder(out, RESUMED, "a", overwrite=True) as work:
+        assert not (work / "part").exists()
     (out / "mine").touch()
     for overwrite in (True, False):
-        again = resumed_folder(out, ["result"], overwrite=overwrite)
+        again = resumed_folder(out, RESUMED, "a", overwrite=overwrite)
         with pytest.raises(OutputError, match="mine, which fcdd did not make"), again:
             pass
+
+
+def test_an_old_result_stays_until_the_new_one_is_whole_and_work_on_that_can_go_on(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with resumed_folder(out, RESUMED, "a") as work:
+        (work / "result.json").write_text("old")
+
+    stop_within(out, "b", overwrite=True)
+    assert (out / "result.json").read_text() == "old"
+    with resumed_folder(out, RESUMED, "c") as work:  # another command must not go on with it
+        assert work == out
+    with resumed_folder(out, RESUMED, "b") as work:
+        assert (work / "part").read_text() == "b"
+        assert (out / "result.json").read_text() == "old"
+        (work / "result.json").write_text("new")
+    assert (out / "result.json").read_text() == "new"
+    assert names(tmp_path) == ["run"]
+
+
+def test_overwriting_twice_starts_anew_and_leaves_nothing_beside(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with resumed_folder(out, RESUMED, "a") as work:
+        (work / "result.json").write_text("old")
+    for identity in ("a", "b"):
+        stop_within(out, identity, overwrite=True)
+    with resumed_folder(out, RESUMED, "b", overwrite=True) as work:
+        assert not (work / "part").exists()
+        (work / "result.json").write_text("new")
+    assert names(tmp_path) == ["run"]
+    assert names(out) == [outputs.MARKER, "result.json"]
+
+
+def test_what_somebody_put_there_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with resumed_folder(out, RESUMED, "a") as work:
+        (work / "result.json").write_text("old")
+    with (
+        pytest.raises(OutputError, match="mine, which fcdd did not make"),
+        resumed_folder(out, RESUMED, "a", overwrite=True),
+    ):
+        (out / "mine").touch()
+    assert names(out) == [outputs.MARKER, "mine", "result.json"]

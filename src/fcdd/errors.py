@@ -31,3 +31,7 @@ class RecipeError(FcddError):
 
 class ModelError(FcddError):
     """A model or checkpoint file that is missing, damaged, tampered with, too new or of another kind."""
+
+
+class CalibrationError(FcddError):
+    """Calibration scores that are damaged, or too few for what was asked."""

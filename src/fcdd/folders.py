@@ -62,6 +62,15 @@ class Labelled(NamedTuple):
     mask_paths: list[Path | None]
 
 
+class Unlabelled(NamedTuple):
+    """Images of which nothing is known, in the same form as `Labelled`."""
+
+    paths: list[Path]
+    labels: list[None]
+    kinds: list[str]
+    mask_paths: list[None]
+
+
 def read_folder(
     good: Path, defects: Path | None = None, masks: Path | None = None, *, skip_bad: bool = False
 ) -> Folder:
@@ -107,6 +116,15 @@ def read_test(root: Path, *, skip_bad: bool = False) -> Labelled:
     if not usable:
         raise DataError(f"{root}: no usable images in it. {_LAYOUTS}")
     return _columns(usable)
+
+
+def read_labelled_or_not(root: Path, *, skip_bad: bool = False) -> Labelled | Unlabelled:
+    """Test images with what is known of them: as `read_test` where the folders' names tell, else all images below."""
+    place = layout(root)
+    if place.good is not None and place.defects:
+        return read_test(root, skip_bad=skip_bad)
+    paths, _ = usable(root, skip_bad)
+    return Unlabelled(paths, [None] * len(paths), [""] * len(paths), [None] * len(paths))
 
 
 def usable(inputs: Path, skip_bad: bool) -> tuple[list[Path], list[str]]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import os
 import re
+import struct
 import threading
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,16 +89,37 @@ def size(source: Encoded, *, max_pixels: int = _MAX_PIXELS) -> tuple[int, int]:
         return (image.width, image.height) if turned else (image.height, image.width)
 
 
-def save_png(array: NDArray[Any], path: str | Path, compress_level: int = 6) -> None:
-    """Write uint8 (H, W), (H, W, 3) or (H, W, 4), or bool (H, W) as 0 and 255; `path` appears whole or not at all."""
+def save_png(array: NDArray[Any], path: str | Path, *, fast: bool = False) -> None:
+    """Write uint8 (H, W), (H, W, 3) or (H, W, 4), or bool (H, W) as 0 and 255; `path` appears whole or not at all.
+
+    `fast` takes a third of the time for a file a little larger.
+    """
     if array.dtype == np.bool_:
         array = array.astype(np.uint8) * 255
     if array.dtype != np.uint8:
         raise TypeError(f"save_png takes uint8 or bool, not {array.dtype}")
-    content = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(array)).save(content, "PNG", compress_level=compress_level)
     # There may be thousands, and each can be made again: none waits for the disk.
-    write_atomically(path, content.getvalue(), durable=False)
+    write_atomically(path, _fast_png(array) if fast else _png(array), durable=False)
+
+
+def _png(array: NDArray[np.uint8]) -> bytes:
+    content = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(array)).save(content, "PNG")
+    return content.getvalue()
+
+
+def _fast_png(array: NDArray[np.uint8]) -> bytes:
+    """Every row as its difference to the one above, where Pillow tries all five filters of PNG on each row."""
+    height, width = array.shape[:2]
+    values = array.reshape(height, -1)
+    rows = np.empty((height, values.shape[1] + 1), np.uint8)
+    rows[:, 0], rows[0, 1:] = 2, values[0]  # 2 is the filter "up"
+    np.subtract(values[1:], values[:-1], out=rows[1:, 1:])
+    colours = {1: 0, 3: 2, 4: 6}[values.shape[1] // width]  # PNG's numbers of grey, RGB and RGBA
+    header = struct.pack(">IIBBBBB", width, height, 8, colours, 0, 0, 0)
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.data, 1)), (b"IEND", b""))
+    chunks = (struct.pack(">I", len(c)) + n + c + struct.pack(">I", zlib.crc32(n + c)) for n, c in parts)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
 def resize(pixels: NDArray[np.uint8], side: int | tuple[int, int], fit: Fit = "stretch") -> NDArray[np.uint8]:

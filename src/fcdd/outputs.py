@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ from fcdd.files import draft_prefix, real, sync_folder, told, write_atomically
 
 MARKER = ".fcdd.json"  # in every folder that fcdd made: which entries of the folder are its own
 HIDDEN = ".fcdd-*"  # drafts and locks
+RESULT = "result.json"  # written last, in a folder that a command can go on with
 PATIENCE = 0.2  # seconds to wait for a lock: its last holder may just be going
 
 
@@ -105,29 +107,76 @@ def claimed_folder(output: Path, *, inputs: Sequence[Path | None] = ()) -> Itera
 
 @contextmanager
 def resumed_folder(
-    output: Path, entries: Sequence[str], *, inputs: Sequence[Path | None] = (), overwrite: bool = False
-) -> Iterator[None]:
-    """A folder that is written in place, so that a stopped command goes on with what is there; new with `overwrite`.
+    output: Path,
+    entries: Sequence[str],
+    identity: str,
+    *,
+    inputs: Sequence[Path | None] = (),
+    overwrite: bool = False,
+) -> Iterator[Path]:
+    """The folder to work in (see `working_folder`), so that a stopped command goes on with what is there.
+
+    Where that is not `output` itself, it takes its place in one step when the block ends without an error; a kill or an
+    error leaves both. With `overwrite`, what earlier attempts left is removed first.
 
     Raises:
         OutputError: as `claimed_folder` does, or it holds more than the `entries`, patterns, that the command makes.
     """
     with claimed_folder(output, inputs=inputs):
         refuse_folder(output, overwrite=True)
-        if overwrite and output.exists():
-            discard(output)
-        if not (output / MARKER).exists():
-            mark(output, entries)
+        work = working_folder(output, identity, overwrite)
+        if overwrite:
+            for left in real(output).parent.glob(f"{_work_prefix(real(output))}*"):
+                discard(left)
+            if work == output and output.exists():
+                discard(output)
+        if not (work / MARKER).exists():
+            mark(work, entries)
+        yield work
+        if work != output:
+            put(work, output)
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def working_folder(output: Path, identity: str, overwrite: bool) -> Path:
+    """Where a command that can be resumed writes: `output`, or a hidden folder beside it while the old result is kept.
+
+    Args:
+        identity: all that determines the result. What was begun to replace an old one is gone on with only by a
+            command of the same identity.
+    """
+    name = hashlib.sha256(identity.encode()).hexdigest()[:16]
+    beside = real(output).with_name(f"{_work_prefix(real(output))}{name}")
+    kept = (output / RESULT).exists() if overwrite else beside.exists()
+    return beside if kept else output
+
+
+@contextmanager
+def kept_folder(
+    output: Path, entries: Sequence[str], kept: Sequence[str], *, inputs: Sequence[Path | None] = ()
+) -> Iterator[None]:
+    """A folder that grows over many runs. Besides the `entries` that fcdd makes it has folders `kept`, in which other
+    people's files are put; the marker does not name these, so that no command ever removes them.
+
+    Raises:
+        OutputError: as `claimed_folder` does, or it holds something else.
+    """
+    with claimed_folder(output, inputs=inputs):
+        refuse_folder(output, overwrite=True, kept=kept if (output / MARKER).exists() else ())
+        mark(output, entries)
         yield
 
 
-def refuse_folder(output: Path, overwrite: bool) -> None:
-    """OutputError where `output` is there already and must not be replaced: not asked for, or not made by fcdd."""
+def refuse_folder(output: Path, overwrite: bool, kept: Sequence[str] = ()) -> None:
+    """OutputError where `output` is there already and must not be replaced: not asked for, or not made by fcdd.
+
+    Entries named in `kept` may be there.
+    """
     if output.exists() and not output.is_dir():
         raise OutputError(f"{output}: is a file, and a folder is to be written. Choose another -o")
     if output.exists() and not overwrite:
         raise OutputError(f"{output} exists; choose another -o, or pass --overwrite")
-    strangers = foreign(output)
+    strangers = [name for name in foreign(output) if name not in kept]
     if strangers:
         listed = ", ".join(strangers[:3]) + (f" and {len(strangers) - 3} more" if len(strangers) > 3 else "")
         raise OutputError(
@@ -162,6 +211,7 @@ def put(draft: Path, output: Path) -> None:
     """
     place = real(output)
     with told(output):
+        refuse_folder(output, overwrite=True)  # somebody may have put something there since the command began
         if not place.exists():
             draft.rename(place)
         elif not _exchange(draft, place):
@@ -195,6 +245,10 @@ def _move(draft: Path, place: Path) -> None:
 
 def _aside_prefix(place: Path) -> str:
     return f"{draft_prefix(place)}old-"
+
+
+def _work_prefix(place: Path) -> str:
+    return f"{draft_prefix(place)}work-"
 
 
 def _exchange(one: Path, other: Path) -> bool:
@@ -235,11 +289,13 @@ def _locked(place: Path) -> Iterator[None]:
 
 
 def _recover(place: Path) -> None:
-    """Put back a folder that was set aside by a killed process, and remove drafts."""
+    """Put back a folder that was set aside by a killed process, and remove drafts; unfinished work is kept."""
     aside = sorted(place.parent.glob(f"{_aside_prefix(place)}*"))
     if aside and not place.exists():
         aside.pop(0).rename(place)
     for path in place.parent.glob(f"{draft_prefix(place)}*"):
+        if path.name.startswith(_work_prefix(place)):
+            continue
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         elif not path.name.endswith("-lock"):
