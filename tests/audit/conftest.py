@@ -16,7 +16,7 @@ from fcdd.detector.detector import Detector
 from fcdd.detector.settings import Settings
 from fcdd.images import save_png
 
-SMALL = Settings(smallest=128, largest=128, vectors=20_000)
+SMALL = Settings(method="nominal", smallest=128, largest=128, vectors=20_000)
 CORNER = (0.04, 0.96)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from fcdd.audit.findings import Question, Severity
-from fcdd.audit.strategies import Cluster, answer, fewest_members, is_suspicious, spectral
+from fcdd.audit.strategies import FOCUSED, Cluster, answer, fewest_members, focus, is_suspicious, spectral
 
 from .conftest import Case, only
 
@@ -35,6 +36,17 @@ def test_only_small_focused_anomalous_clusters_are_suspicious() -> None:
     assert not is_suspicious(Cluster(members, 0.6, "stamp", 1.0, 1.0, 1e-6), 60, 3)
     assert not is_suspicious(Cluster(members, 0.05, "stamp", 1.0, 0.5, 0.4), 60, 3)
     assert not is_suspicious(Cluster(np.arange(40), 0.05, "stamp", 1.0, 1.0, 1e-6), 60, 3)
+
+
+def test_heat_in_one_place_is_focused_in_spite_of_a_faint_glow() -> None:
+    heat = np.full((16, 16), 0.3)
+    assert focus(heat) == pytest.approx(1)
+    heat[:4, :4] = 10
+    assert focus(heat) < 0.6 * FOCUSED  # 1/16 of the cells, and a little for the glow
+    many = np.full((16, 16), 0.3)
+    many[::4, ::2] = np.random.default_rng(0).uniform(1, 3, (4, 8))  # defects, each in a place of its own
+    assert focus(many) > FOCUSED
+    assert focus(np.zeros((16, 16))) == 0
 
 
 def test_stamped_plates_share_a_strategy(stamped: Case) -> None:

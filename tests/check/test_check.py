@@ -65,6 +65,7 @@ def test_real_parts_with_planted_faults(shared_data: Path, tmp_path: Path) -> No
     save(load(good / "007.jpg"), root / "test/good/again.jpg", quality=60)
     diagnosis = check(root, quiet=True)
     assert brief(diagnosis) == {
+        ("note", "plain-background"),
         *(("warning", "unlike-the-rest", f"train/good/{name}") for name in planted),
         ("warning", "near-duplicate", "test/good/again.jpg", "train/good/007.jpg"),
         (

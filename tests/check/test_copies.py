@@ -39,7 +39,7 @@ def test_each_copy_gives_its_finding_and_nothing_else(parts: Path) -> None:
 
 def look(name: str, thumb: NDArray[np.float64]) -> Look:
     reduced = np.clip(thumb, 0, 255).astype(np.uint8)
-    traits = np.zeros(5, dtype=np.float32)
+    traits = np.zeros(7)
     return Look(Path(name), name, "train good", (64, 64), reduced.tobytes(), False, traits, reduced, "", 100)
 
 

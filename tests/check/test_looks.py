@@ -1,34 +1,16 @@
-"""What is measured of each image, against independent formulas."""
+"""What is kept of each image."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
-import pytest
-from PIL import Image
-from scipy.ndimage import laplace
 
 from fcdd.check.folders import locate
-from fcdd.check.looks import Look, Mark, examine, measure, names
+from fcdd.check.looks import Look, Mark, examine, names
 from fcdd.errors import ImageError
 
 from .parts import part, save, spot
-
-
-def test_traits() -> None:
-    pixels = part(np.random.default_rng(0), 256)
-    luma = np.asarray(Image.fromarray(pixels).convert("L"), dtype=float)
-    sharpness = np.abs(laplace(luma)[1:-1, 1:-1]).mean()
-    red, green, blue = pixels.reshape(-1, 3).mean(axis=0)
-    expected = [luma.mean(), luma.std(), np.log(sharpness + 0.1), red - green, blue - green]
-    assert measure(pixels) == pytest.approx(expected, rel=1e-4)
-
-
-def test_traits_of_a_flat_image_are_finite() -> None:
-    pixels = np.full((10, 30, 3), (200, 100, 50), dtype=np.uint8)
-    luma = round(0.299 * 200 + 0.587 * 100 + 0.114 * 50)
-    assert measure(pixels) == pytest.approx([luma, 0, np.log(0.1), 100, -50])
 
 
 def test_every_file_is_seen_once_in_order(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fcdd import images, metrics
+from fcdd import metrics
 from fcdd.anomalies.cues import Cue
 from fcdd.detector.detector import Detector
 from fcdd.errors import DataError
@@ -83,7 +83,7 @@ def _side(model: str, parts: Labelled, cues: list[Cue]) -> tuple[Side, list[str]
     scores = detector.score_samples(parts.paths)
     labels = np.array(parts.labels)
     good = np.flatnonzero(labels == 0)[:PAIRS]
-    inputs = [images.resize(pixels(parts.paths[i]), detector.grid.shape) for i in good]
+    inputs = [detector.input(pixels(parts.paths[i])) for i in good]
     marked = detector.score_samples(cue.paste(image, n) for cue in cues for n, image in enumerate(inputs))
     shift = marked.reshape(len(cues), -1) - scores[good]
     side = Side(

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fcdd import images
 from fcdd.detector.calibration import Verdict
 from fcdd.detector.detector import Detector
 from fcdd.folders import Labelled
@@ -21,6 +20,7 @@ from fcdd.reading import pixels, stream
 from fcdd.regions import strongest
 from fcdd.report.colours import colour, overlay
 from fcdd.report.content import thumbnail
+from fcdd.training.parallel import one_thread_each
 
 from .findings import Illustration
 
@@ -100,15 +100,15 @@ class Evidence:
     def _heat(self, cells: NDArray[np.float32]) -> NDArray[np.float32]:
         """Heat (H, W) in [0, 1], on one scale for all images of the audit."""
         heatmap = self.detector.grid.heatmap(cells, self.detector.grid.shape)
-        return np.asarray(np.clip((heatmap - self.detector.pixel_floor) / self._span, 0, 1), np.float32)
+        return np.asarray(np.clip((heatmap - self.detector.calibration.usual) / self._span, 0, 1), np.float32)
 
     @cached_property
     def _span(self) -> float:
-        """From usual heat to the brightest colour: as in reports (`fcdd.report.inspection`), or up to the hottest place
-        of a typical anomalous image where that is less, so that what the score rests on is always seen."""
+        """From usual heat to the brightest colour: twice as far as to the review limit, or up to the hottest place of a
+        typical anomalous image where that is less, so that what the score rests on is always seen."""
         group = self.bad if len(self.bad) else self.good
-        typical = float(np.median(self.cells[group].max((1, 2)))) - self.detector.pixel_floor
-        usual = 2 * (self.detector.pixel_threshold - self.detector.pixel_floor)
+        typical = float(np.median(self.cells[group].max((1, 2)))) - self.detector.calibration.usual
+        usual = 2 * (self.detector.calibration.limits.review - self.detector.calibration.usual)
         return max(min(usual, typical), 1e-12)
 
 
@@ -117,15 +117,11 @@ def gather(detector: Detector, parts: Labelled, quiet: bool) -> Evidence:
     chosen = _sample(np.array(parts.labels))
     paths = [parts.paths[i] for i in chosen]
     found: list[tuple[Pixels, NDArray[np.float32], NDArray[np.float16], tuple[int, int]]] = []
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # one thread a core, each with a batch of its own
-    try:
-        with bar("looking at the parts", len(paths), quiet=quiet) as shown:
-            for one in stream(paths, lambda batch: _look(detector, batch), BATCH, threads):
-                found.append(one)
-                shown.advance(1)
-    finally:
-        torch.set_num_threads(threads)
+    # One thread a core, each with a batch of its own.
+    with one_thread_each() as threads, bar("looking at the parts", len(paths), quiet=quiet) as shown:
+        for one in stream(paths, lambda batch: _look(detector, batch), BATCH, threads):
+            found.append(one)
+            shown.advance(1)
     inputs, cells, looks, sizes = zip(*found, strict=True)
     return Evidence(
         detector,
@@ -144,7 +140,7 @@ def _look(
     detector: Detector, batch: Sequence[Source]
 ) -> list[tuple[Pixels, NDArray[np.float32], NDArray[np.float16], tuple[int, int]]]:
     arrays = [pixels(image) for image in batch]
-    inputs = np.stack([images.resize(array, detector.grid.shape) for array in arrays])
+    inputs = np.stack([detector.input(array) for array in arrays])
     A, seen = detector.network.look(torch.from_numpy(inputs).permute(0, 3, 1, 2).float())
     cells = np.where(detector.inside, A[:, 0].numpy(), np.float32(0))
     looks = torch.nn.functional.normalize(seen, dim=2).half().numpy()

@@ -25,13 +25,13 @@ from .findings import Finding, Illustration, Question, Severity
 SIDE = 12  # cells of the downsized maps along the longer side
 NEIGHBOURS = 8
 MOST = 8  # clusters
-SMALL, FOCUSED = 0.4, 0.5  # share of the images; share of the image that holds the heat
+SMALL, FOCUSED = 0.4, 0.25  # share of the images; share of the image that holds the heat
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Images that score in the same way. `focus` is the share of the cells that hold the heat, e^entropy / cells."""
+    """Images that score in the same way. `focus` is the share of the cells that hold their mean heat (`focus`)."""
 
     members: NDArray[np.intp]
     focus: float
@@ -142,7 +142,7 @@ def _maps(evidence: Evidence) -> Floats:
     """Downsized maps (N, ·) that add up to one: their shape counts, not their strength."""
     height, width = evidence.cells.shape[1:]
     step = max(1, -(-max(height, width) // SIDE))
-    excess = np.maximum(evidence.cells - np.float32(evidence.detector.pixel_floor), 0)
+    excess = np.maximum(evidence.cells - np.float32(evidence.detector.calibration.usual), 0)
     rows, columns = np.arange(0, height, step), np.arange(0, width, step)
     small = np.add.reduceat(np.add.reduceat(excess, rows, 1), columns, 2).reshape(len(excess), -1).astype(np.float64)
     return np.asarray(small / np.maximum(small.sum(1, keepdims=True), 1e-12))
@@ -153,15 +153,13 @@ def _described(evidence: Evidence, labels: NDArray[np.intp]) -> list[Cluster]:
     found = []
     for label in np.unique(labels):
         members = np.flatnonzero(labels == label)
-        excess = np.maximum(evidence.cells[members].mean(0) - evidence.detector.pixel_floor, 0).astype(np.float64)
-        share = excess.ravel() / max(float(excess.sum()), 1e-12)
-        entropy = -float((share[share > 0] * np.log(share[share > 0])).sum())
+        excess = np.maximum(evidence.cells[members].mean(0) - evidence.detector.calibration.usual, 0).astype(np.float64)
         kind, most = Counter(evidence.kinds[int(i)] for i in members).most_common(1)[0]
         bad = int(evidence.anomalous[members].sum())
         found.append(
             Cluster(
                 members,
-                float(np.exp(entropy)) / share.size,
+                focus(excess),
                 kind,
                 most / len(members),
                 bad / len(members),
@@ -169,6 +167,14 @@ def _described(evidence: Evidence, labels: NDArray[np.intp]) -> list[Cluster]:
             )
         )
     return sorted(found, key=lambda cluster: cluster.focus)
+
+
+def focus(heat: Floats) -> float:
+    """The share of the n cells that hold the heat (h, w) ≥ 0: (Σx)² / (n · Σx²), k/n where k are equally hot.
+
+    Squares keep a faint glow over the whole image from counting as much as the place that is hot.
+    """
+    return float(heat.sum() ** 2 / max(heat.size * float(np.square(heat).sum()), 1e-12))
 
 
 def _sentence(cluster: Cluster) -> str:

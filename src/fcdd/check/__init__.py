@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from fcdd.check.background import plain_background
 from fcdd.check.copies import duplicates, near_duplicates
 from fcdd.check.diagnosis import DEFECTS, GROUPS, MASKS, SEVERITIES, TEST, TRAIN, Diagnosis, Finding
 from fcdd.check.folders import locate, nested, unusable
@@ -49,6 +50,7 @@ def check(
         *gray_and_colour(looks),
         *sizes(looks),
         *quality(looks),
+        *plain_background([look.path for look in looks if look.group == TRAIN]),
     ]
     explained = {file for finding in findings if finding.code in _EXPLAINING for file in finding.files}
     for group in (TRAIN, TEST):

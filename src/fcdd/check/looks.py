@@ -18,6 +18,7 @@ from fcdd import images
 from fcdd.check.container import identify
 from fcdd.check.diagnosis import MASKS
 from fcdd.check.folders import Folders
+from fcdd.detector.looks import measure
 from fcdd.errors import ImageError
 from fcdd.progress import bar
 
@@ -34,7 +35,7 @@ class Look:
     size: tuple[int, int]  # (H, W)
     digest: bytes  # of pixels and size: equal for equal images, however they were saved
     gray: bool
-    traits: NDArray[np.float32]  # (5,), see `measure`
+    traits: NDArray[np.float64]  # (7,), see `fcdd.detector.looks.measure`; all at 256², so that sizes compare
     thumb: NDArray[np.uint8]  # luma (64, 64)
     content: str  # format by content where the suffix says otherwise, else ""
     jpeg_quality: int  # 100 for everything else
@@ -88,15 +89,5 @@ def _see(folders: Folders, job: tuple[str, Path]) -> Look | Mark | ImageError:
     digest = hashlib.blake2b(pixels.data, digest_size=16, person=f"{size[0]}x{size[1]}".encode()).digest()
     gray = bool(np.array_equal(red, green) and np.array_equal(green, blue))
     thumb = images.resize(images.luma(pixels), THUMB)
-    return Look(path, folders.name(path), group, size, digest, gray, measure(pixels), thumb, content, quality)
-
-
-def measure(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """(H, W, 3) → (5,): brightness, contrast, ln sharpness (mean |Laplacian|), R − G, B − G; all at 256², so that
-    sizes compare."""
-    small = images.resize(pixels, SIDE)
-    luma = images.luma(small).astype(np.float32)
-    laplacian = 4 * luma[1:-1, 1:-1] - luma[:-2, 1:-1] - luma[2:, 1:-1] - luma[1:-1, :-2] - luma[1:-1, 2:]
-    sharpness = np.log(np.abs(laplacian).mean() + 0.1)  # a flat image has no logarithm
-    red, green, blue = (small[:, :, channel].mean() for channel in range(3))
-    return np.array([luma.mean(), luma.std(), sharpness, red - green, blue - green], dtype=np.float32)
+    traits = measure(images.resize(pixels, SIDE))
+    return Look(path, folders.name(path), group, size, digest, gray, traits, thumb, content, quality)

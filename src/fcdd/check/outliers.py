@@ -9,24 +9,16 @@ from numpy.typing import NDArray
 
 from fcdd.check.diagnosis import TEST, TRAIN, Finding
 from fcdd.check.looks import Look, names
+from fcdd.detector.looks import TRAITS, Trait, compare, spread
 
 UNLIKE = 7.0  # robust standard deviations
 FEWEST_FOR_SPREAD = 20  # images, for a median absolute deviation to be trusted
 CROWD = 0.1  # share of a group beyond which "outliers" are a second population
-SHIFT, SHIFT_LEVELS = 2.0, 3.0  # lighting: robust standard deviations, and gray levels
 FEWEST_FOR_SHIFT = 10  # images on either side
 
-# Words for an unusually low and high value, and what is added to the variance so that folders of almost equal images
-# raise no alarm: brightness, contrast, ln sharpness, R − G, B − G, ln distance to the median thumbnail.
-_TRAITS = (
-    ("darker", "brighter"),
-    ("less contrast", "more contrast"),
-    ("blurred", "sharper"),
-    ("greener", "redder"),
-    ("yellower", "bluer"),
-    ("", "something else in view"),
-)
-_FLOORS = np.array([1.0, 1.0, 0.05, 1.0, 1.0, 0.05], dtype=np.float32)
+# Beside the traits of an image: ln distance to the median thumbnail.
+_TRAITS = (*TRAITS, Trait("view", "", "something else in view", 0.05))
+_FLOORS = np.array([trait.floor for trait in _TRAITS])
 
 
 def unlike(looks: Sequence[Look]) -> Iterator[Finding]:
@@ -46,38 +38,30 @@ def unlike(looks: Sequence[Look]) -> Iterator[Finding]:
         yield Finding("warning", "unlike-the-rest", (looks[at].name,), message, "Look at it: is it really good?")
 
 
-def _deviations(looks: Sequence[Look]) -> NDArray[np.float32]:
-    """(N, 6), a column for each of `_TRAITS`: (x − m) / √(σ² + floor²), m the median and σ the robust deviation."""
+def _deviations(looks: Sequence[Look]) -> NDArray[np.float64]:
+    """(N, 8), a column for each of `_TRAITS`: (x − m) / √(σ² + floor²), m the median and σ the robust deviation."""
     thumbs = np.stack([look.thumb for look in looks]).astype(np.float32)
     distance = np.abs(thumbs - np.median(thumbs, axis=0)).mean(axis=(1, 2))
     values = np.column_stack([np.stack([look.traits for look in looks]), np.log(distance + 0.1)])
-    z = np.asarray((values - np.median(values, axis=0)) / np.hypot(_spread(values), _FLOORS))
+    z = np.asarray((values - np.median(values, axis=0)) / np.hypot(spread(values), _FLOORS))
     z[:, -1] = np.maximum(z[:, -1], 0)  # near the median image is no fault
     return z
 
 
-def _spread(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The robust standard deviation 1.4826 · median |x − median x| along the first axis."""
-    return np.asarray(1.4826 * np.median(np.abs(values - np.median(values, axis=0)), axis=0), dtype=np.float32)
-
-
-def _words(z: NDArray[np.float32]) -> str:
-    """What is strange about one image, the strangest trait first; `z` is (6,)."""
+def _words(z: NDArray[np.float64]) -> str:
+    """What is strange about one image, the strangest trait first; `z` is (8,)."""
     strange = [k for k in np.argsort(-np.abs(z)) if abs(z[k]) > UNLIKE]
-    return ", ".join(f"{_TRAITS[k][int(z[k] > 0)]} (z = {z[k]:+.0f})" for k in strange)
+    return ", ".join(f"{_TRAITS[k].high if z[k] > 0 else _TRAITS[k].low} (z = {z[k]:+.0f})" for k in strange)
 
 
 def shift(looks: Sequence[Look]) -> Iterator[Finding]:
-    """Median brightness of the good test images against the good training images', in the latter's robust σ."""
-    train, test = (np.array([look.traits[0] for look in looks if look.group == group]) for group in (TRAIN, TEST))
+    """Whether the good test images look like the good training images, by the rule that also holds for batches."""
+    train, test = ([look.traits for look in looks if look.group == group] for group in (TRAIN, TEST))
     if min(len(train), len(test)) < FEWEST_FOR_SHIFT:
         return
-    usual, now, spread = float(np.median(train)), float(np.median(test)), float(_spread(train))
-    if abs(now - usual) > max(SHIFT * spread, SHIFT_LEVELS):
-        message = (
-            f"The light differs: good test images are {abs(now - usual):.0f} gray levels "
-            f"{'brighter' if now > usual else 'darker'} than good training images "
-            f"({now:.0f} against {usual:.0f}, spread {spread:.1f})."
-        )
-        advice = "Take both under the same light. Training varies the light by a tenth; more can look like a defect."
+    changes = compare(np.array(train), np.array(test)).changes
+    if changes:
+        listed = ", ".join(change.words for change in changes)
+        message = f"Light, focus or distance differ: good test images are {listed}, against good training images."
+        advice = "Take both in the same way. Training varies the light by a tenth; more can look like a defect."
         yield Finding("note", "lighting-shift", (), message, advice)
