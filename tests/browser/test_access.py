@@ -54,7 +54,7 @@ def test_everything_has_a_name_for_screen_readers(page: Page, images: dict[str, 
     assert not [node for node in wanted if not node.get("name", {}).get("value")]
     named = {node["name"]["value"] for node in wanted}
     assert {"Opacity of the heat", "Reject above this score", "Previous image", "Download CSV"} <= named
-    expect(page.locator("[role=status]")).to_have_attribute("aria-live", "polite")
+    expect(page.locator("#said[role=status]")).to_have_attribute("aria-live", "polite")
 
 
 def test_on_a_phone_the_verdict_is_seen_first(chromium: Browser, address: str, images: dict[str, Path]) -> None:

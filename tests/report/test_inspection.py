@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,10 +18,9 @@ from fcdd.detector.detector import Detector, Settings
 from fcdd.detector.result import Result
 from fcdd.folders import Labelled
 from fcdd.nn.description import Architecture
-from fcdd.regions import Region
 from fcdd.report import inspection, render
-from fcdd.report.drawing import LINE
-from fcdd.report.inspection import explained, heat, overlay_names
+from fcdd.report.drawing import BORDER, LINE
+from fcdd.report.inspection import explained, heat, overlay_names, roi_of
 
 SMALL = Settings(architecture=Architecture(planes=4, directions=2), smallest=64, largest=96, vectors=2000)
 SIZE = (72, 96)
@@ -148,7 +146,7 @@ def written(detector: Detector, tmp_path_factory: pytest.TempPathFactory) -> Pat
     Image.fromarray(defective(301)[0]).save(root / "a.bmp")
     images.save_png(part(302, (144, 192)), root / "shift 1" / "b.png")
     paths = [root / "a.bmp", root / "a.png", root / "shift 1" / "b.png"]
-    rows = inspection.write_results(detector, paths, root, root / "out", quiet=True)
+    rows, _ = inspection.write_results(detector, paths, root, root / "out", quiet=True)
     (root / "rows.json").write_text(json.dumps(rows))
     return root
 
@@ -206,30 +204,76 @@ def test_names_of_overlays(names: list[str], expected: list[str]) -> None:
     assert overlay_names([Path(name) for name in names]) == [Path("overlays") / name for name in expected]
 
 
-def result_with(heatmap: np.ndarray, regions: list[Region]) -> Result:
-    return Result(1.0, 0.1, Verdict.NG, heatmap.astype(np.float32), regions, np.zeros((2, 2), np.float32))
+def result_with(detector: Detector, heatmap: np.ndarray, verdict: Verdict = Verdict.NG, level: float = 0.3) -> Result:
+    heat = heatmap.astype(np.float32)
+    marked = (heat > level) & (verdict is not Verdict.OK)
+    return Result(1.0, 0.1, verdict, heat, [], np.zeros(detector.grid.cells, np.float32), marked, level)
 
 
-def detector_with(threshold: float, floor: float) -> Detector:
-    detector = Detector(SMALL)
-    detector.pixel_threshold, detector.pixel_floor = threshold, floor
-    return detector
+def test_heat_is_dark_where_parts_are_good_and_has_the_outline_at_one_half(detector: Detector) -> None:
+    usual = detector.calibration.usual
+    heatmap = usual + np.array([[-0.1, 0.0, 0.3, 0.6, 99.0]])
+    shown = heat(detector, result_with(detector, heatmap, level=usual + 0.3))
+    assert np.allclose(shown, [[0, 0, 0.5, 1, 1]], atol=1e-5)
+    assert heat(detector, result_with(detector, heatmap, Verdict.OK, usual + 0.3)).max() == 0.5
+    assert np.isfinite(heat(detector, result_with(detector, heatmap, level=usual))).all()
 
 
-def test_heat_is_dark_where_parts_are_good_and_has_the_pixel_threshold_at_one_half() -> None:
-    result = result_with(np.array([[0.0, 0.1, 0.3, 0.5, 99.0]]), [])
-    assert np.allclose(heat(detector_with(0.3, 0.1), result), [[0, 0, 0.5, 1, 1]])
-    assert heat(detector_with(math.inf, 0.0), result).max() == 0
-    assert np.isfinite(heat(detector_with(0.0, 0.0), result)).all()
-
-
-def test_only_heat_above_the_pixel_threshold_is_outlined(detector: Detector) -> None:
-    array = np.full((60, 80, 3), 90, np.uint8)
-    heatmap = np.full((60, 80), detector.pixel_floor)
-    good = explained(detector, array, result_with(heatmap, []))
+def test_only_what_accounts_for_the_verdict_is_outlined_and_tinted(detector: Detector) -> None:
+    array, level = np.full((60, 80, 3), 90, np.uint8), detector.calibration.usual + 0.3
+    heatmap = np.full((60, 80), level - 0.01)
+    heatmap[20:32, 10:25] = level + 0.01
+    good = explained(detector, array, result_with(detector, heatmap, Verdict.OK, level + 0.2))
     assert np.array_equal(good[:60], array)
-    heatmap[20:32, 10:25] = 1.01 * detector.pixel_threshold
-    shown = explained(detector, array, result_with(heatmap, []))[:60]
+    shown = explained(detector, array, result_with(detector, heatmap, level=level))[:60]
     assert (shown[18:20, 10:25] == LINE).all()
+    assert (np.abs(shown[20:32, 10:25].astype(int) - 90).max(2) > 15).all()
     assert np.array_equal(shown[40:], array[40:])
     assert (array == 90).all()
+
+
+def test_another_light_is_told_beside_the_verdicts(parts: Labelled, tmp_path: Path) -> None:
+    """The good parts 25 levels brighter: the page, the figures and the files' summary say so, and what helps."""
+    brighter = Labelled([], parts.labels, parts.kinds, [None] * len(parts.paths))
+    for path in parts.paths:
+        images.save_png(np.clip(images.load(path).astype(int) + 25, 0, 255).astype(np.uint8), tmp_path / path.name)
+        brighter.paths.append(tmp_path / path.name)
+    detector = Detector(SMALL).fit([part(seed) for seed in range(40)])
+    usual, _, _ = inspection.evaluate(detector, parts, quiet=True)
+    assert usual.looks is not None
+    assert usual.looks.enough
+    assert usual.looks.changes == ()
+    found, _, _ = inspection.evaluate(detector, brighter, quiet=True)
+    assert found.looks is not None
+    assert found.looks.images == 6  # the good ones among ten
+    assert "brighter by 2" in found.looks.sentence
+    _, compared = inspection.write_results(detector, brighter.paths, tmp_path, tmp_path / "out", quiet=True)
+    assert compared is not None
+    assert compared.images == 10
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert 'class="warning"' in page
+    assert "fcdd calibrate MODEL NEW_GOOD" in page
+
+
+def test_the_region_of_interest_is_drawn() -> None:
+    roi = np.zeros(SIZE, np.bool_)
+    roi[16:64, 16:80] = True
+    bounded = Detector(SMALL, roi=roi).fit([part(seed) for seed in range(16)])
+    array = part(100)
+    result = bounded.predict(array)
+    shown = explained(bounded, array, result)[: SIZE[0]].astype(int)
+    inside = roi_of(bounded, SIZE)
+    assert inside is not None
+    first, row = int(np.flatnonzero(inside.any(1))[0]), inside.any(0)
+    assert abs(first - 16) <= 4
+    assert (shown[first, row] == BORDER).all()
+    assert np.array_equal(shown[~inside], array[~inside])  # outside it the image stays as it is
+    assert result.verdict == Verdict.NG or np.array_equal(shown[30:50, 30:60], array[30:50, 30:60])
+    image = defective(201)[0]
+    assert not bounded.predict(image).marked[~inside].any()
+
+
+def test_an_image_has_an_outline_just_where_it_is_not_ok(detector: Detector, parts: Labelled) -> None:
+    for result in detector.predict(parts.paths):
+        assert (result.verdict is Verdict.OK) == (not result.regions) == (not result.marked.any())
+        assert sum(region.area for region in result.regions) == result.marked.sum()

@@ -104,6 +104,7 @@ class ReportData:
     false_rejects: float | None = None  # share of good parts that are rejected on average, where it is promised
     model_card: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # section → name → value
     notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()  # what makes the verdicts less sure; shown above them
     caveats: Sequence[str] = CAVEATS
 
 

@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from fcdd.detector.calibration import Verdict
-from fcdd.report.colours import colour
+from fcdd.report.colours import tinted
 from fcdd.report.figures import fit
 
 LINE, HALO = (0, 230, 255), (0, 0, 0)  # readable on any part: a bright line with a dark one around it
+BORDER = (255, 255, 255)  # of the region of interest
 STRONGEST = 0.5  # opacity of the hottest heat
 PAPER, INK, SOFT = (24, 25, 28), (245, 245, 245), (170, 174, 182)
 TONES = {Verdict.OK: (0, 128, 95), Verdict.REVIEW: (184, 121, 0), Verdict.NG: (194, 51, 15)}
@@ -28,17 +29,27 @@ def words(score: float, limit: float) -> str:
 
 
 def outlined(
-    image: NDArray[np.uint8], heat: NDArray[np.float32], marked: NDArray[np.bool_], line: int = 0
+    image: NDArray[np.uint8],
+    heat: NDArray[np.float32],
+    marked: NDArray[np.bool_],
+    roi: NDArray[np.bool_] | None = None,
+    line: int = 0,
 ) -> NDArray[np.uint8]:
     """An RGB image (H, W, 3) with its heat (H, W) in [0, 1] as a tint and its `marked` pixels (H, W) outlined.
 
-    Pixels without heat stay as they are. The outline lies outside the marked pixels, `line` pixels wide, by default as
-    suits the image's size.
+    Pixels of no more than half the heat stay as they are (see `colours.tinted`). The outline lies outside the marked
+    pixels, `line` pixels wide, by default as suits the image's size; a thin white line borders the region of interest
+    `roi` (H, W), where there is one.
     """
-    weight = (STRONGEST * np.clip(heat, 0, 1))[..., None]
-    # The upper half of the scale only: its dark colours would darken the part.
-    shown: NDArray[np.uint8] = ((1 - weight) * image + weight * colour(0.5 + heat / 2)).round().astype(np.uint8)
+    shown = tinted(image, heat, STRONGEST)
+    if not marked.any() and roi is None:
+        return shown
     line = line or max(2, round(max(image.shape[:2]) / 350))
+    if roi is not None:
+        thin = max(1, line // 2)
+        inner = ~_grown(~roi, thin)
+        shown[roi & ~inner] = BORDER
+        shown[inner & _grown(~inner, thin)] = HALO
     bright = _grown(marked, line)
     shown[_grown(bright, max(1, line // 2)) & ~bright] = HALO
     shown[bright & ~marked] = LINE
@@ -75,7 +86,7 @@ def _key(strip: Image.Image, draw: ImageDraw.ImageDraw, size: int, gap: int, top
     x = gap
     draw.text((x, middle), names[0], SOFT, font, anchor="lm")
     x += lengths[0] + gap
-    ramp = np.repeat(np.linspace(0, 1, length, dtype=np.float32)[None], height, 0)
+    ramp = np.repeat(np.linspace(0.3, 1, length, dtype=np.float32)[None], height, 0)
     grey = np.full((height, length, 3), 128, np.uint8)
     strip.paste(Image.fromarray(outlined(grey, ramp, np.zeros(ramp.shape, np.bool_))), (x, top))
     x += length + gap

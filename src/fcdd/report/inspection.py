@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from fcdd import images, metrics
 from fcdd.detector.calibration import Calibration
 from fcdd.detector.judge import Judge
-from fcdd.detector.result import Result
+from fcdd.detector.looks import FEWEST, Comparison
+from fcdd.detector.result import Grid, Result
 from fcdd.files import utf8, write_atomically
 from fcdd.metrics import Ranking
 from fcdd.nn.architecture import AnyArchitecture, Architecture, FcnArchitecture
@@ -34,19 +35,23 @@ from fcdd.report.page import render_results
 
 LONGEST_NAME = 255  # bytes of a file's name on the usual file systems
 LARGE = 3 * THUMBNAIL  # longest side of the images of mistakes
+Each = Callable[[NDArray[np.uint8], Result], None]  # pixels (H, W, 3) and what was found
 WAITING = 16  # overlays that may wait to be written, so that memory stays small
 
 
 class Inspector(Protocol):
     """What this module needs of a detector, whatever runs it."""
 
-    pixel_threshold: float  # heat above it becomes a region
-    pixel_floor: float  # usual heat of good parts
-
     @property
     def calibration(self) -> Calibration: ...
+    @property
+    def grid(self) -> Grid: ...
+    @property
+    def inside(self) -> NDArray[np.bool_]: ...
 
     def inspect(self, given: Iterable[Any], /) -> Iterator[tuple[NDArray[np.uint8], Result]]: ...
+
+    def looked(self, seen: Sequence[NDArray[np.float64]], /) -> Comparison | None: ...
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,7 @@ class Evaluation:
     aupro: float | None  # up to a false-positive rate of 0.3
     verdicts: dict[str, dict[str, int]]  # kind → verdict → count
     images_per_second: float
+    looks: Comparison | None = None  # whether the good images look as at calibration; None where nobody can tell
 
 
 class Labelled(Protocol):
@@ -70,7 +76,7 @@ class Labelled(Protocol):
     @property
     def paths(self) -> Sequence[Path]: ...
     @property
-    def labels(self) -> Sequence[int]: ...
+    def labels(self) -> Sequence[int | None]: ...
     @property
     def kinds(self) -> Sequence[str]: ...
     @property
@@ -78,11 +84,12 @@ class Labelled(Protocol):
 
 
 def evaluate(
-    detector: Inspector, labelled: Labelled, quiet: bool = False
+    detector: Inspector, labelled: Labelled, quiet: bool = False, each: Each | None = None
 ) -> tuple[Evaluation, list[Item], Ranking | None]:
-    """Figures, report items and the pixel ranking of labelled images."""
+    """Figures, report items and the pixel ranking of labelled images; `each` is called with every image in turn."""
     pooled, aupro = metrics.PixelHistogram(), metrics.Aupro()
     items: list[Item] = []
+    looks: list[tuple[int | None, NDArray[np.float64]]] = []
     # Pixel figures need the truth of every defect: one without mask would count as all good.
     masked = any(labelled.mask_paths) and all(m for m, y in zip(labelled.mask_paths, labelled.labels, strict=True) if y)
     begun, verdicts = time.monotonic(), Counter[tuple[str, str]]()
@@ -95,35 +102,53 @@ def evaluate(
                 aupro.update(result.heatmap, mask)
             kind, label = labelled.kinds[index], labelled.labels[index]
             verdicts[kind, str(result.verdict)] += 1
+            if each is not None:
+                each(array, result)
+            if result.looks is not None:
+                looks.append((label, result.looks))
             truth = mask if mask_path else None
             items.append(item(detector, str(labelled.paths[index]), array, result, kind, label, truth))
             shown.advance(1)
     seconds = time.monotonic() - begun
     scores = [i.score for i in items]
-    both = len(set(labelled.labels)) == 2
-    low, high = metrics.auroc_interval(scores, labelled.labels) if both else (None, None)
+    both = set(labelled.labels) == {0, 1}
+    labels = [label or 0 for label in labelled.labels]
+    low, high = metrics.auroc_interval(scores, labels) if both else (None, None)
     counts: dict[str, dict[str, int]] = {}
     for (kind, verdict), count in verdicts.items():
         counts.setdefault(kind, {})[verdict] = count
     evaluation = Evaluation(
         images=len(items),
-        image_auroc=metrics.auroc(scores, labelled.labels) if both else None,
+        image_auroc=metrics.auroc(scores, labels) if both else None,
         image_auroc_low=low,
         image_auroc_high=high,
-        best_f1=metrics.best_f1(scores, labelled.labels)[0] if both else None,
+        best_f1=metrics.best_f1(scores, labels)[0] if both else None,
         pixel_auroc=pooled.auroc() if masked else None,
         aupro=aupro.aupro() if masked else None,
         verdicts=counts,
         images_per_second=len(items) / seconds,
+        looks=detector.looked(_presumably_good(looks)),
     )
     return evaluation, items, pooled.ranking() if masked else None
 
 
+def _presumably_good(looks: Sequence[tuple[int | None, NDArray[np.float64]]]) -> list[NDArray[np.float64]]:
+    """The looks of the good images, or of all where the good ones are too few to say anything."""
+    good = [one for label, one in looks if label == 0]
+    return good if len(good) >= FEWEST else [one for _, one in looks]
+
+
 def heat(detector: Inspector, result: Result) -> NDArray[np.float32]:
-    """The heatmap on the scale of the colours, (H, W) in [0, 1]: what good parts usually have is dark, the pixel
-    threshold is in the middle, on every image of a detector alike."""
-    span = max(2 * (detector.pixel_threshold - detector.pixel_floor), 1e-12)
-    return np.asarray(np.clip((result.heatmap - detector.pixel_floor) / span, 0, 1), np.float32)
+    """The heatmap on the scale of the colours, (H, W) in [0, 1]: what cells of good parts usually have is 0, and the
+    heat of the outline is in the middle, which all that is outlined exceeds and nothing else."""
+    usual = detector.calibration.usual
+    values = np.clip((result.heatmap - usual) / max(2 * (result.level - usual), 1e-12), 0, 1)
+    return np.asarray(np.where(result.marked, np.maximum(values, 0.51), np.minimum(values, 0.5)), np.float32)
+
+
+def roi_of(detector: Inspector, size: tuple[int, int]) -> NDArray[np.bool_] | None:
+    """The pixels (H, W) of an image of `size` that the detector looks at; None where it looks at all."""
+    return None if detector.inside.all() else detector.grid.spread(detector.inside, size)
 
 
 def item(
@@ -149,7 +174,7 @@ def item(
         p_value=result.p_value,
         verdict=result.verdict,
         heatmap=colour(values),
-        overlay=outlined(array, values, result.heatmap > detector.pixel_threshold, line),
+        overlay=outlined(array, values, result.marked, roi_of(detector, result.marked.shape), line),
         truth=truth,
         regions=result.regions,
         side=side,
@@ -164,6 +189,7 @@ def report(
     card: Mapping[str, Mapping[str, str]],
     pixel: Ranking | None = None,
     cards: Sequence[Card] = (),
+    warnings: Sequence[str] = (),
 ) -> ReportData:
     """The page of a training or an evaluation."""
     promised = calibration.reject_above is None
@@ -177,23 +203,27 @@ def report(
         guarantee=calibration.promise,
         false_rejects=calibration.guarantee(calibration.reject).expected if promised else None,
         model_card=card,
+        warnings=[warning for warning in warnings if warning],
     )
 
 
 def write_results(
-    detector: Inspector, paths: Sequence[Path], root: Path, folder: Path, quiet: bool = False
-) -> list[dict[str, Any]]:
-    """Write scores.csv, results.jsonl, an overlay of each image and index.html into `folder`; the rows as a list.
+    detector: Inspector, paths: Sequence[Path], root: Path, folder: Path, quiet: bool = False, threads: int = 0
+) -> tuple[list[dict[str, Any]], Comparison | None]:
+    """Write scores.csv, results.jsonl, an overlay of each image and index.html into `folder`; the rows as a list, and
+    whether the images look as at calibration.
 
     Overlays keep the images' place below `root`, their name and their size, with a strip below that says what is seen.
+    They are drawn in `threads` threads, 0 for one a core.
     """
     rows: list[dict[str, Any]] = []
+    looks: list[NDArray[np.float64]] = []
     names = [path.relative_to(root) for path in paths]
 
     def save(array: NDArray[np.uint8], result: Result, drawn: Path) -> None:
-        images.save_png(explained(detector, array, result), drawn, compress_level=1)
+        images.save_png(explained(detector, array, result), drawn, fast=True)
 
-    with bar("inspecting", len(paths), quiet=quiet) as shown, ThreadPoolExecutor(1) as writer:
+    with bar("inspecting", len(paths), quiet=quiet) as shown, ThreadPoolExecutor(threads or os.cpu_count()) as writer:
         saved: deque[Future[None]] = deque()
         found = zip(names, overlay_names(names), detector.inspect(paths), strict=True)
         for name, drawn, (array, result) in found:
@@ -201,14 +231,19 @@ def write_results(
             if len(saved) > WAITING:
                 saved.popleft().result()
             rows.append({"file": str(name), **result.to_dict(), "overlay": str(drawn)})
+            if result.looks is not None:
+                looks.append(result.looks)
             shown.advance(1)
         for one in saved:
             one.result()
     write_atomically(folder / "results.jsonl", (utf8(json.dumps(row) + "\n") for row in rows))
     write_atomically(folder / "scores.csv", utf8(_table(rows)))
     subtitle = f"{len(rows):,} images of {root}"
-    render_results(f"Results of {root.resolve().name}", subtitle, rows, detector.calibration, folder / "index.html")
-    return rows
+    compared = detector.looked(looks)
+    warnings = [compared.sentence] if compared and compared.changes else []
+    title = f"Results of {root.resolve().name}"
+    render_results(title, subtitle, rows, detector.calibration, folder / "index.html", warnings)
+    return rows, compared
 
 
 def overlay_names(names: Sequence[Path]) -> list[Path]:
@@ -236,7 +271,7 @@ def _free(place: Path, name: Path, taken: Collection[Path]) -> Path:
 
 def explained(detector: Inspector, array: NDArray[np.uint8], result: Result) -> NDArray[np.uint8]:
     """The image with its heat and its regions outlined, and below it the verdict and a key, (H + strip, W, 3)."""
-    shown = outlined(array, heat(detector, result), result.heatmap > detector.pixel_threshold)
+    shown = outlined(array, heat(detector, result), result.marked, roi_of(detector, result.marked.shape))
     return captioned(shown, result.verdict, words(result.score, detector.calibration.limits.reject))
 
 
@@ -244,11 +279,13 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(["file", "score", "p_value", "verdict", "regions"])
-    writer.writerows([_cell(r["file"]), r["score"], r["p_value"], r["verdict"], len(r["regions"])] for r in rows)
+    writer.writerows(
+        [spreadsheet_cell(r["file"]), r["score"], r["p_value"], r["verdict"], len(r["regions"])] for r in rows
+    )
     return text.getvalue()
 
 
-def _cell(name: str) -> str:
+def spreadsheet_cell(name: str) -> str:
     """A name that starts like a formula must not become one in a spreadsheet, so an apostrophe goes before it."""
     return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
 
@@ -259,7 +296,6 @@ def model_card(detector: Judge) -> dict[str, dict[str, str]]:
     return {
         "Data": {
             "good images": str(card["good"]),
-            "held out for calibration": str(card["calibration"]),
             "labelled defects": str(card["defects"]),
             "fingerprint of the good images": card["fingerprint"][:16],
         },
@@ -270,9 +306,23 @@ def model_card(detector: Judge) -> dict[str, dict[str, str]]:
             "score": "mean of all cells"
             if detector.top == 1
             else f"mean of the strongest {detector.top:.0%} of the cells",
+            "looks at": "the whole image" if detector.inside.all() else f"{detector.inside.mean():.0%} of the image",
             "seed": str(detector.seed),
         },
+        "Calibration": _calibration_card(detector),
         "Versions": card["versions"],
+    }
+
+
+def _calibration_card(detector: Judge) -> dict[str, str]:
+    calibration = detector.calibration
+    set_ = f"set {calibration.way}" if calibration.way else "set from defects or by hand"
+    return {
+        "version": str(detector.versions.active.number),
+        "good images": str(len(calibration.scores)),
+        "review above": f"{calibration.limits.review:.4g}",
+        "reject above": f"{calibration.limits.reject:.4g}",
+        "threshold": f"level {calibration.reject:.2g}" if calibration.reject_above is None else set_,
     }
 
 

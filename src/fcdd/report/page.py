@@ -48,6 +48,7 @@ def render(report: ReportData, path: str | Path) -> None:
         guarantee=report.guarantee,
         caveats=report.caveats,
         notes=report.notes,
+        warnings=report.warnings,
         p_value=P_VALUE,
         cards=[*_cards(report, items, ranking), *report.cards],
         curves=_curves(ranking, report.pixel),
@@ -61,11 +62,17 @@ def render(report: ReportData, path: str | Path) -> None:
 
 
 def render_results(
-    title: str, subtitle: str, rows: Sequence[Mapping[str, Any]], calibration: Calibration, path: Path
+    title: str,
+    subtitle: str,
+    rows: Sequence[Mapping[str, Any]],
+    calibration: Calibration,
+    path: Path,
+    warnings: Sequence[str] = (),
 ) -> None:
     """Write the page of a folder of results, whole or not at all.
 
     `rows` are those of results.jsonl; the page shows the overlays that they name, which lie beside it, at full size.
+    `warnings` say what makes the verdicts less sure.
     """
     limits = calibration.limits
     rows = sorted(rows, key=lambda row: -row["score"])
@@ -93,6 +100,7 @@ def render_results(
         counts={verdict: sum(row["verdict"] == verdict for row in rows) for verdict in Verdict},
         histogram=_histogram(limits, [(None, row["score"]) for row in rows]),
         guarantee=calibration.promise,
+        warnings=warnings,
         items=items,
     )
     write_atomically(path, map(utf8, page))
