@@ -70,7 +70,7 @@ def _exercise(strategy: SearchStrategy[Any], model: str, examples: int, fresh: b
 def damaged(rounds: int, seed: int) -> Iterator[tuple[str, bytes]]:
     """(what it is, bytes): cut off, bytes changed in the header or anywhere, pieces repeated, headers exchanged."""
     generator = np.random.default_rng(seed)
-    whole = {kind: encoded(generator.integers(0, 256, (48, 40, 3), np.uint8), kind) for kind in KINDS}
+    whole = {kind: encoded(generator.integers(0, 256, (48, 48, 3), np.uint8), kind) for kind in KINDS}
     for kind, content in whole.items():
         yield f"{kind} whole", content
         for _ in range(rounds):

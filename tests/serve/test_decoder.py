@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 from fcdd import images
+from fcdd.framing import Frame
 from fcdd.serve import decoder
 from fcdd.serve.limits import Limits
 
@@ -121,7 +122,7 @@ def in_a_process(content: bytes, pixels: int) -> subprocess.CompletedProcess[byt
     """The decoder as the server starts it, with one image and memory for `pixels` pixels."""
     memory = decoder.memory(Limits(body=max(len(content), 1), pixels=pixels))
     command = [sys.executable, "-m", decoder.__name__, *map(str, (memory, LIMITS.pixels, LIMITS.side))]
-    job = decoder.JOB.pack(decoder.IMAGE, 64, 64, len(content)) + content
+    job = decoder.JOB.pack(decoder.IMAGE, 64, 64, *decoder.packed(Frame()), len(content)) + content
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     return subprocess.run(command, input=job, capture_output=True, env=environment, timeout=60)
 

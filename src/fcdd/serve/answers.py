@@ -17,11 +17,13 @@ from fcdd import images
 from fcdd.detector.calibration import Verdict
 from fcdd.detector.result import Result
 from fcdd.detector.runtime import Runtime
-from fcdd.report.colours import colour
+from fcdd.report.colours import colour, opacity
 from fcdd.report.inspection import heat
 
 LONGEST_SIDE = 1024  # of a heatmap as PNG: heat is smooth, and a larger one shows nothing more
-PALETTE = colour(np.linspace(0, 1, 256)[None])[0]
+LEVELS = np.linspace(0, 1, 256)
+PALETTE = colour(LEVELS[None])[0]
+OPACITY = np.rint(255 * opacity(np.where(np.arange(256) > 128, LEVELS, 0))).astype(np.uint8).tobytes()  # 0.5 is 128
 
 
 class HeatmapKind(StrEnum):
@@ -33,19 +35,20 @@ class HeatmapKind(StrEnum):
 
 
 class Region(BaseModel):
-    """A part of the image above the pixel threshold, in pixels of the image."""
+    """A part of the image that accounts for its verdict, in pixels of the image."""
 
     x: int
     y: int
     width: int
     height: int
-    area: int = Field(description="pixels above the threshold")
+    area: int = Field(description="pixels")
     peak: float = Field(description="largest heat inside")
     share: float = Field(description="of the whole image's heat, 0 to 1")
 
 
 class Heatmap(BaseModel):
-    """PNG: one byte a pixel, the heat from 0 (usual) to 255; its palette gives colour and opacity over the image.
+    """PNG: one byte a pixel, the heat from 0 (usual) over 128 (the outline) to 255; its palette gives colour and
+    opacity over the image.
     JSON: the cells A(X), row by row."""
 
     kind: HeatmapKind
@@ -65,8 +68,12 @@ class Prediction(BaseModel):
     score: float = Field(description="higher is more anomalous")
     p_value: float = Field(description="share of good parts that score this high")
     verdict: Verdict
-    regions: list[Region]
+    regions: list[Region] = Field(description="at least one, unless the verdict is OK")
+    level: float = Field(description="heat above which a pixel belongs to a region of this image")
     heatmap: Heatmap | None
+    warning: str | None = Field(
+        default=None, description="how light, sharpness or scale of the last images differ from the calibration images"
+    )
 
 
 class Problem(BaseModel):
@@ -119,7 +126,8 @@ class ModelDetail(ModelSummary):
     reject_above: float = Field(description="score above which a part is rejected")
     review_above: float = Field(description="score above which a part goes to review")
     guarantee: Guarantee | None = Field(description="none where the threshold was set by hand or from defects")
-    pixel_threshold: float = Field(description="heat above which a pixel belongs to a region")
+    promise: str = Field(description="what the reject threshold does to good parts, and to defects where known")
+    pixel_threshold: float = Field(description="the same as review_above; each image's outline has a level of its own")
     card: dict[str, Any]
 
 
@@ -146,6 +154,7 @@ def prediction(model: str, runtime: Runtime, name: str | None, seen: Seen, kind:
         drawn = _cells(result)
     return Prediction(
         **result.to_dict(),
+        level=result.level,
         model=model,
         name=name,
         width=width,
@@ -169,8 +178,7 @@ def _png(runtime: Runtime, result: Result) -> Heatmap:
     image = Image.fromarray(levels)
     image.putpalette(PALETTE.tobytes())
     stream = io.BytesIO()
-    # As `fcdd.report.colours.overlay` mixes them: the hotter, the more of the colour shows.
-    image.save(stream, "PNG", transparency=bytes(range(256)), compress_level=3)
+    image.save(stream, "PNG", transparency=OPACITY, compress_level=3)
     encoded = base64.b64encode(stream.getvalue()).decode()
     return Heatmap(kind=HeatmapKind.PNG, width=levels.shape[1], height=levels.shape[0], png=encoded)
 
@@ -202,6 +210,7 @@ def detail(name: str, runtime: Runtime) -> ModelDetail:
             high=promise.high,
             sentence=str(promise),
         ),
-        pixel_threshold=runtime.pixel_threshold,
+        promise=calibration.promise,
+        pixel_threshold=limits.review,
         card={key: value for key, value in runtime.card.items() if key != "trained"},
     )

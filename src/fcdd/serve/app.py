@@ -16,6 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 import fcdd
+from fcdd.detector.looks import TRAITS
+from fcdd.detector.result import Result
 from fcdd.detector.runtime import Runtime
 from fcdd.serve import answers, pages, uploads
 from fcdd.serve.answers import HeatmapKind, Judged, ModelDetail, ModelList, Prediction, Predictions, Problem
@@ -25,6 +27,7 @@ from fcdd.serve.forms import FIELD
 from fcdd.serve.guard import NEEDS_TOKEN, PROBLEM, Guard, problem
 from fcdd.serve.limits import MEGA, Admission, Entry, Limits, Refusal
 from fcdd.serve.metrics import CONTENT_TYPE, Metrics
+from fcdd.serve.recent import Recent
 from fcdd.serve.uploads import MULTIPART, RAW, Body
 
 T = TypeVar("T")
@@ -45,6 +48,7 @@ class Service:
             name: Batcher(model.predict_arrays, limits.batch, workers, self.metrics.batches.labels(name).observe)
             for name, model in self.models.items()
         }
+        self.recent = {name: Recent(model) for name, model in self.models.items()}
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="answers")
         self._large = asyncio.Semaphore(1)
 
@@ -56,15 +60,24 @@ class Service:
     async def judge(self, model: str, upload: Upload, kind: HeatmapKind) -> Prediction:
         """Decode, compute, draw; Refusal where the image cannot be used."""
         runtime = self.models[model]
-        image = await self.decoders.image(upload.content, runtime.grid.shape)
+        image = await self.decoders.image(upload.content, runtime.grid.shape, runtime.frame)
         # The decoder has resized it as the runtime would, so that no image of full size is ever in this process.
-        cells = (await self.batchers[model].predict(image.pixels)).cells
-        draw = partial(answers.prediction, model, runtime, upload.name, answers.Seen(cells, image.size), kind)
+        result = await self.batchers[model].predict(image.pixels)
+        self._remember(model, result)
+        draw = partial(answers.prediction, model, runtime, upload.name, answers.Seen(result.cells, image.size), kind)
         height, width = image.size
         async with self._large if height * width > LARGE else nullcontext():
             found = await asyncio.get_running_loop().run_in_executor(self._pool, draw)
         self.metrics.images.labels(model, str(found.verdict)).inc()
-        return found
+        return found.model_copy(update={"warning": self.recent[model].warning})
+
+    def _remember(self, model: str, result: Result) -> None:
+        """Compare what was sent of late with the calibration images."""
+        recent = self.recent[model]
+        if result.looks is not None and recent.add(result.looks):
+            changed = {change.trait for change in recent.changes}
+            for trait in TRAITS:
+                self.metrics.looks.labels(model, trait.name).set(trait.name in changed)
 
     async def close(self) -> None:
         for batcher in self.batchers.values():

@@ -20,6 +20,7 @@ from PIL import Image, UnidentifiedImageError
 
 from fcdd import images
 from fcdd.errors import ImageError
+from fcdd.framing import FITS, Frame
 from fcdd.serve.forms import files_of
 from fcdd.serve.limits import Limits, Refusal
 
@@ -29,7 +30,7 @@ except ImportError:  # Windows: there only the server's clock ends a decoder
     resource = None  # type: ignore[assignment]
 
 IMAGE, FORM = 0, 1
-JOB = struct.Struct("!BIII")  # what it is, two numbers (see `work`), and how many bytes follow
+JOB = struct.Struct("!BIIdBI")  # what it is, two numbers (see `work`), a frame (see `packed`), how many bytes follow
 ANSWER = struct.Struct("!HI")  # 200 or the status of a refusal, and how many bytes follow
 SIZE = struct.Struct("!II")  # height and width of the image as it was sent, before its resized pixels
 
@@ -60,7 +61,16 @@ def allow(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
-def image(content: bytes, shape: tuple[int, int], pixels: int, side: int) -> bytes:
+def packed(frame: Frame) -> tuple[float, int]:
+    """A frame as two numbers: 0 for an aspect that is not known, and for no choice of what to do with others."""
+    return frame.aspect or 0.0, 0 if frame.fit is None else 1 + FITS.index(frame.fit)
+
+
+def unpacked(aspect: float, fit: int) -> Frame:
+    return Frame(aspect or None, FITS[fit - 1] if fit else None)
+
+
+def image(content: bytes, shape: tuple[int, int], pixels: int, side: int, frame: Frame) -> bytes:
     """The size of an encoded image and its RGB bytes resized to `shape` (h, w); Refusal 413, 415 or 422.
 
     It must have at most `pixels` pixels and `side` pixels a side, which its header tells before anything is decoded.
@@ -71,11 +81,12 @@ def image(content: bytes, shape: tuple[int, int], pixels: int, side: int) -> byt
         if height * width > pixels or max(height, width) > side:
             most = f"at most {pixels / 1e6:g} megapixels and {side:,} pixels a side are taken"
             raise Refusal(413, f"{width} × {height} pixels; {most}")
+        frame.check((height, width), "image")
         allow(HEADER_SECONDS + height * width / PIXELS_A_SECOND)
         decoded = images.load(content, max_pixels=pixels)
     except ImageError as error:
         raise Refusal(_status(error), f"{error.reason}. {error.remedy}".strip()) from None
-    return SIZE.pack(height, width) + images.resize(decoded, shape).tobytes()
+    return SIZE.pack(height, width) + images.resize(frame.apply(decoded), shape).tobytes()
 
 
 def _status(error: ImageError) -> int:
@@ -85,12 +96,14 @@ def _status(error: ImageError) -> int:
     return 413 if isinstance(error.__cause__, Image.DecompressionBombError) else 422
 
 
-def work(kind: int, first: int, second: int, content: bytes, pixels: int, side: int) -> tuple[int, bytes]:
+def work(
+    kind: int, first: int, second: int, content: bytes, pixels: int, side: int, frame: Frame = Frame()
+) -> tuple[int, bytes]:
     """Status and answer of a job: for an image the two numbers are height and width to resize it to; for a form the
     most parts it may have, and how many bytes of `content` are its content type."""
     try:
         if kind == IMAGE:
-            return 200, image(content, (first, second), pixels, side)
+            return 200, image(content, (first, second), pixels, side, frame)
         allow(HEADER_SECONDS)
         return 200, files_of(content[:second].decode("latin-1"), content[second:], first)
     except Refusal as refused:
@@ -117,8 +130,8 @@ def main(jobs: BinaryIO, answers: BinaryIO, memory: int, pixels: int, side: int)
     answers.write(ANSWER.pack(200, 0))
     answers.flush()
     while head := jobs.read(JOB.size):
-        kind, first, second, length = JOB.unpack(head)
-        status, answer = work(kind, first, second, jobs.read(length), pixels, side)
+        kind, first, second, aspect, fit, length = JOB.unpack(head)
+        status, answer = work(kind, first, second, jobs.read(length), pixels, side, unpacked(aspect, fit))
         allow(0)
         answers.write(ANSWER.pack(status, len(answer)))
         answers.write(answer)

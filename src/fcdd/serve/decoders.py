@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fcdd.framing import Frame
 from fcdd.serve import decoder
 from fcdd.serve.limits import Limits, Refusal
 from fcdd.serve.logs import log
@@ -79,9 +80,10 @@ class Decoders:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def image(self, content: bytes, shape: tuple[int, int]) -> Decoded:
-        """Decode an image and resize it to `shape` (h, w), the network's input; Refusal 413, 415, 422 or 504."""
-        answer = await self._do(decoder.IMAGE, *shape, content)
+    async def image(self, content: bytes, shape: tuple[int, int], frame: Frame = Frame()) -> Decoded:
+        """Decode an image and bring it to `shape` (h, w), the network's input, as `frame` says; Refusal 413, 415, 422
+        or 504."""
+        answer = await self._do(decoder.IMAGE, *shape, content, frame=frame)
         size = decoder.SIZE.unpack_from(answer)
         pixels = np.frombuffer(answer, np.uint8, offset=decoder.SIZE.size).reshape(*shape, 3)
         return Decoded(pixels, (size[0], size[1]))
@@ -97,9 +99,9 @@ class Decoders:
             at += length
         return found
 
-    async def _do(self, kind: int, first: int, second: int, *pieces: bytes) -> bytes:
+    async def _do(self, kind: int, first: int, second: int, *pieces: bytes, frame: Frame = Frame()) -> bytes:
         """The answer to a job; one whose caller has given up before its turn is not done."""
-        head = decoder.JOB.pack(kind, first, second, sum(map(len, pieces)))
+        head = decoder.JOB.pack(kind, first, second, *decoder.packed(frame), sum(map(len, pieces)))
         job = _Job(head, pieces, asyncio.get_running_loop().create_future())
         self._jobs.put_nowait(job)
         return await job.answer

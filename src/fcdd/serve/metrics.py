@@ -27,6 +27,12 @@ class Metrics:
         self.batches = Histogram(
             "fcdd_batch_images", "Images computed together", ["model"], buckets=SIZES, registry=registry
         )
+        self.looks = Gauge(
+            "fcdd_looks_differ",
+            "1 where the last images differ in this from the calibration images",
+            ["model", "trait"],
+            registry=registry,
+        )
         waiting = Gauge("fcdd_queue_images", "Images in the server", registry=registry)
         waiting.set_function(lambda: admission.images)
         received = Gauge("fcdd_received_bytes", "Bytes of bodies in the server", registry=registry)

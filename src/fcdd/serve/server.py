@@ -6,7 +6,7 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import uvicorn
@@ -14,6 +14,7 @@ from fastapi import FastAPI
 
 from fcdd.detector.runtime import Runtime
 from fcdd.errors import FcddError
+from fcdd.framing import Fit
 from fcdd.interrupt import stop_on_signal
 from fcdd.serve import app as application
 from fcdd.serve import logs
@@ -101,8 +102,13 @@ def run(
     threads: int,
     log_level: str,
     proxies: Sequence[str] = (),
+    ready: Callable[[str, Sequence[str]], None] = lambda address, models: None,
+    fit: Fit | None = None,
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C; what was taken until then is answered."""
+    """Serve until SIGTERM or Ctrl-C; what was taken until then is answered.
+
+    `ready` is called with the address and the models' names when the models are loaded.
+    """
     check_door(host, token)
     if threads not in range(MOST_THREADS + 1):
         raise FcddError(f"--threads {threads}: must be between 0, for all cores, and {MOST_THREADS}")
@@ -114,9 +120,13 @@ def run(
     cores = threads or os.cpu_count() or 1
     # A batch a core beats a batch on all cores: decoding and drawing of one run beside the network of the other.
     models = load(paths, threads=1)
+    for model in models.values():
+        model.framing = fit or model.framing
     server = prepared(application.create(models, limits, token, workers=cores), limits, proxies)
     address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
     with logs.written_to(sys.stderr, log_level):
+        listener.listen(BURST)  # whoever comes as soon as the address is told waits a moment, and is not refused
+        ready(address, list(models))
         logs.log("serving", address=address, models=list(models), token=token is not None)
         with stop_on_signal():  # uvicorn raises the signal again when it is done; here that is no failure
             server.run(sockets=[listener])

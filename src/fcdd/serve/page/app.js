@@ -25,6 +25,9 @@ function refresh() {
   find("progress").hidden = !batch.all;
   find("bar").max = batch.all || 1;
   find("bar").value = batch.done;
+  const { warning } = history.latest() ?? {};
+  find("caution").hidden = !warning;
+  if (warning !== find("caution").textContent) find("caution").textContent = warning ?? "";
   find("count").textContent = `${batch.done} of ${plural(batch.all, "image")}`;
 }
 

@@ -43,6 +43,12 @@ export function clear() {
 
 export const answers = () => items.filter((item) => item.answer).map((item) => item.answer);
 
+// The answer that came last: it knows how the images of late look.
+export function latest() {
+  const judged = items.filter((item) => item.answer);
+  return judged.reduce((last, item) => (last && last.time > item.time ? last : item), null)?.answer;
+}
+
 export function list(current, open) {
   const newest = [...items].reverse().slice(0, drawn);
   const focused = newest.find((item) => item.row?.contains(document.activeElement));
