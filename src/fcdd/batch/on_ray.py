@@ -152,6 +152,7 @@ class Worker:
                     if not path:
                         raise ImageError(entry.file, "no path in this line of the manifest")
                     array = images.load(path)
+                    self.runtime.frame.check((array.shape[0], array.shape[1]), path)
                 except ImageError as error:
                     errors.append({**entry._asdict(), "reason": error.reason})
                 else:
