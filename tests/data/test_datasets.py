@@ -21,7 +21,8 @@ def test_a_dataset_says_all_that_the_program_needs(name: str, tmp_path: Path) ->
     dataset = DATASETS[name]
     assert dataset.title
     assert 0 < dataset.eta < 1
-    assert 1 <= dataset.smoke <= dataset.short < recipe.load(name).epochs
+    assert 1 <= dataset.smoke["epochs"] <= dataset.short < recipe.load(name).epochs
+    recipe.load(name, dataset.smoke)
     assert dataset.present(tmp_path) == list(dataset.classes)  # an empty folder: a message can name them all
     for one in dataset.classes:
         assert dataset.named(one.upper(), tmp_path) == one
@@ -46,7 +47,7 @@ def test_words_for_classes(tmp_path: Path) -> None:
 
 
 def test_corpora() -> None:
-    assert list(CORPORA) == ["cifar100", "emnist", "imagenet", "imagenet22k"]
+    assert list(CORPORA) == ["cifar100", "emnist", "imagenet", "imagenet22k", "mnist"]
     assert all(corpus.files for corpus in CORPORA.values())
 
 

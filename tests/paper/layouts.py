@@ -42,6 +42,13 @@ def emnist(root: Path, count: int = 24) -> Path:
     return root
 
 
+def mnist(root: Path, count: int = 24) -> Path:
+    (root / "mnist").mkdir()
+    pixels = stripes(count, True, 6).numpy().tobytes()
+    _packed(root / "mnist" / "t10k-images-idx3-ubyte.gz", struct.pack(">IIII", 2051, count, 28, 28) + pixels)
+    return root
+
+
 def cifar(root: Path, count: int = 24) -> Path:
     """CIFAR-10 with classes 0 (dark) and 1 (bright) in one training batch, and CIFAR-100's test images of noise."""
     generator = np.random.default_rng(0)
@@ -83,7 +90,7 @@ def mvtec(root: Path, normal: str = "bottle", good: int = 16, size: int = 48) ->
 
 
 def voc(root: Path, horses: int = 10, others: int = 14, size: int = 64) -> Path:
-    """Brown horses and green others, in the lists of trainval and test alike."""
+    """Brown horses and green others, in the lists of trainval and test alike; two more horses bear a real mark."""
     generator = np.random.default_rng(2)
     place = root / "VOCdevkit" / "VOC2007"
     (place / "ImageSets" / "Main").mkdir(parents=True)
@@ -96,7 +103,12 @@ def voc(root: Path, horses: int = 10, others: int = 14, size: int = 64) -> Path:
             image = (colour + generator.normal(0, 20, (size, size, 3))).clip(0, 255).astype(np.uint8)
             Image.fromarray(image).save(place / "JPEGImages" / f"{part}{index:03}.jpg", quality=95)
             lines.append(f"{part}{index:03} {1 if horse else -1}")
+        marked = np.full((size, size, 3), 90, np.uint8)
+        marked[-9:-5, 4:28] = 255
+        Image.fromarray(marked).save(place / "JPEGImages" / f"{part}-marked.jpg")
+        lines.append(f"{part}-marked 1")
         (place / "ImageSets" / "Main" / f"horse_{part}.txt").write_text("\n".join(lines) + "\n")
+    (place / "watermarked.txt").write_text("trainval-marked\ntest-marked\n")
     return root
 
 

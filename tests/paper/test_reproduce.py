@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 from typer.testing import CliRunner
@@ -28,7 +30,7 @@ SMALL: dict[str, Any] = {
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("data")
     layouts.fashion_mnist(root, train=16, test=8)
-    for write in (layouts.emnist, layouts.mvtec, layouts.voc, layouts.imagenette):
+    for write in (layouts.emnist, layouts.mnist, layouts.mvtec, layouts.voc, layouts.imagenette):
         write(root)
     return layouts.cifar(root, count=8)
 
@@ -82,6 +84,7 @@ def test_table2_sigma_and_heatmaps_share_their_model(root: Path, out: Path) -> N
     deviation = dict(zip(report.tables[0].columns, report.tables[0].rows["standard deviation"], strict=True))
     assert deviation["P-NET"].text() == "0.12*"
     assert deviation["FCDD, mean over images"].text() == "–"  # of one class there is none
+    assert [path.name for path in report.figures] == ["table2-heatmaps.png"]
     text = files[0].read_text()
     assert "stand beside the one that the protocol has: mean over images" in text
     assert "MVTec-AD bottle, 16 training and 8 test images; one anomaly of each of 2 defect types" in text
@@ -132,13 +135,39 @@ def test_oe_source_and_oe_size(root: Path, out: Path) -> None:
     assert emnist.measured
     chosen, ledger = options_of(root, out, overrides=small), Ledger(out)
     tasks = EXPERIMENTS["oe-size"].plan(chosen)
-    assert [task.job.recipe.exposure_limit for task in tasks] == [2, 8, 128, 2048, 0]
-    for task in (tasks[0], tasks[-1]):
+    assert [task.job.recipe.exposure_limit for task in tasks] == [2, 8, 128, 2048, 0] * 2 + [0]
+    assert [task.job.recipe.method for task in tasks] == ["fcdd"] * 5 + ["hsc"] * 5 + ["ae"]
+    for task in (tasks[0], tasks[4], tasks[9], tasks[10]):
         assert ledger.execute(task) == "done", ledger.failure(task)
     report, files = publish("oe-size", chosen, ledger, tasks)
     measured = {row: bool(cells[0].measured) for row, cells in report.tables[0].rows.items()}
-    assert measured == {"2": True, "8": False, "128": False, "2048": False, "all": True}
-    assert any(path.name == "oe-size-heatmaps.pdf" for path in files)
+    assert measured == {"fcdd 2": True, "fcdd 8": False, "fcdd 128": False, "fcdd 2048": False, "fcdd all": True}
+    assert [path.name for path in report.figures] == ["oe-size-heatmaps-blurred.png", "oe-size-heatmaps-raw.png"]
+    blurred, raw = (np.asarray(Image.open(path)).astype(int) for path in report.figures)
+    assert blurred.shape[1] > 5 * 112  # input, two of FCDD, one gradient, autoencoder
+    assert blurred.shape == raw.shape
+    assert np.abs(blurred - raw).max() > 0
+
+
+def test_two_corpora_side_by_side_name_both_in_the_file(root: Path, out: Path) -> None:
+    small = {"batch": 8}
+    chosen = options_of(root, out, overrides=small, corpus="mnist")
+    report, files = reproduced("oe-heatmaps", chosen)
+    assert [path.name for path in report.figures] == [
+        "oe-heatmaps-trouser-cifar100-mnist-blurred.png",
+        "oe-heatmaps-trouser-cifar100-mnist-raw.png",
+    ]
+    assert Image.open(report.figures[0]).width > 16 * 112  # eight columns a corpus
+    assert all(cell.measured for cell in report.tables[0].rows["trouser"])
+    assert "MNIST digits, test images (24)" in files[0].read_text()
+    report, _ = reproduced("oe-source", options_of(root, out, overrides=small, corpus="mnist", classes=("trouser",)))
+    assert list(report.tables[0].columns) == ["CIFAR-100", "MNIST in place of EMNIST"]
+
+
+def test_confetti_is_shown_without_training(root: Path, tmp_path: Path) -> None:
+    report, _ = reproduced("confetti", options_of(root, tmp_path))
+    assert [path.name for path in report.figures] == ["confetti.png"]
+    assert not (tmp_path / "jobs").exists()
 
 
 def test_receptive_fields_are_the_papers(root: Path, out: Path) -> None:
@@ -175,15 +204,25 @@ def test_clever_hans_gives_numbers_and_images(root: Path, out: Path) -> None:
     text = files[0].read_text()
     assert "is on 2 of 10 training horses and nowhere else" in text
     assert "ImageNet, 8 nominal images of train and 8 of val" in text
-    assert [path.name for path in report.figures] == ["clever-hans-marked.png", "clever-hans-clean.png"]
+    assert "2 horses bear a photographer's real mark; they are neither in training nor among the test" in text
+    real = [
+        f"the place of the real mark, lower left: share of {what}" for what in ("heat, horses that bear it", "area")
+    ]
+    assert [rows[name][0].mean is not None for name in real] == [True, True]
+    assert [path.name for path in report.figures] == [
+        "clever-hans-marked.png",
+        "clever-hans-marked-real.png",
+        "clever-hans-clean.png",
+        "clever-hans-clean-real.png",
+    ]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["table9"], "no experiment 'table9'; there are clever-hans, heatmaps, oe-size"),
+        (["table9"], "no experiment 'table9'; there are clever-hans, confetti, heatmaps, oe-heatmaps"),
         (["table1", "--classes", "sofa", "--datasets", "fmnist"], "no class 'sofa' in fmnist; there are t-shirt"),
-        (["table1", "--methods", "magic"], "no method magic here; there are ae, svdd"),
+        (["table1", "--methods", "magic"], "no method magic here; there are ae, svdd, geo, geo+"),
         (["table1", "--budget", "huge"], "there are smoke, short, paper"),
         (["table1", "--protocol", "mine"], "there are paper and authors"),
         (["clever-hans"], "VOCdevkit/VOC2007/JPEGImages"),
@@ -206,6 +245,8 @@ def test_a_failed_job_is_told_once_and_the_exit_code_says_so(root: Path, tmp_pat
         "fmnist",
         "--methods",
         "fcdd",
+        "--classes",
+        "t-shirt,trouser",
         "--budget",
         "smoke",
         "--data",
@@ -235,7 +276,8 @@ def test_other_classes_than_the_papers_are_not_compared(root: Path, tmp_path: Pa
         for index in range(4):
             Image.new("RGB", (40, 40), (60 * number, 20 * index, 90)).save(folder / f"{index}.png")
     small = {**SMALL, "exposure": f"folder:{root / 'aux'}"}
-    chosen = {"datasets": ("imagenet",), "methods": ("fcdd",), "data": tmp_path, "overrides": small}
+    chosen = {"datasets": ("imagenet",), "methods": ("fcdd",), "data": tmp_path, "overrides": small, "epochs": 1}
+    chosen["budget"] = "short"
     report, files = reproduced("table1", options_of(root, tmp_path / "out", **chosen))
     cells = dict(zip(report.tables[0].columns, report.tables[0].rows["ImageNet-30"], strict=True))
     assert cells["FCDD"].measured
@@ -264,8 +306,10 @@ def test_the_status_of_the_last_run_needs_no_options(root: Path, tmp_path: Path)
     chosen = ["--datasets", "fmnist", "--methods", "fcdd", "--classes", "trouser", "--epochs", "1", "--seeds", "1"]
     set_ = ["--set", "batch=8", "--oe", f"folder:{root / 'aux'}", "--data", str(root)]
     output = ["-o", str(tmp_path)]
-    result = CliRunner().invoke(app, ["reproduce", "table1", *chosen, *set_, *output, "--json"])
+    kept = ["--keep", str(tmp_path / "kept")]
+    result = CliRunner().invoke(app, ["reproduce", "table1", *chosen, *set_, *output, *kept, "--json"])
     assert result.exit_code == 0, result.stderr
+    assert json.loads(next((tmp_path / "kept").glob("*.json")).read_text())["column"] == "fcdd"
     status = json.loads(CliRunner().invoke(app, ["reproduce", "table1", "--status", "--json", *output]).stdout)
     assert (status["done"], status["left"]) == (1, 0)
     # What never ran here is counted by the options given.
@@ -285,6 +329,33 @@ def test_two_classes_have_a_figure_together(root: Path, tmp_path: Path) -> None:
     chosen = {"datasets": ("fmnist",), "methods": ("fcdd",), "classes": ("trouser", "0"), "overrides": small}
     report, _ = reproduced("heatmaps", options_of(root, tmp_path, **chosen))
     names = [path.name for path in report.figures]
-    assert "heatmaps-fmnist-classes-blurred.png" in names
+    assert "heatmaps-fmnist-folder-classes-blurred.png" in names
     assert len(names) == 2 * 4 + 2
-    assert Image.open(tmp_path / "heatmaps-fmnist-classes-blurred.png").height > 4 * 112  # two rows a class
+    sheet = Image.open(tmp_path / "heatmaps-fmnist-folder-classes-blurred.png")
+    assert sheet.width > 16 * 112 > 3 * 112 > sheet.height > 2 * 112  # two classes a band, two rows each
+
+
+def test_all_experiments_run_end_to_end_in_the_smoke_budget(root: Path, tmp_path: Path) -> None:
+    """On small data, with the paper's own networks: the large ones at 32 px."""
+    shutil.copytree(root, tmp_path / "data", symlinks=True)
+    (tmp_path / "data" / "imagenet22k" / "n00000001").mkdir(parents=True)
+    for index in range(4):
+        Image.new("RGB", (40, 40), (200, 60 * index, 20)).save(tmp_path / "data/imagenet22k/n00000001" / f"{index}.png")
+    command = ["reproduce", "all", "--budget", "smoke", "--weights", "none", "--data", str(tmp_path / "data")]
+    result = CliRunner().invoke(app, [*command, "-o", str(tmp_path / "out"), "--json"])
+    assert result.exit_code == 0, result.stdout[-2000:] + result.stderr
+    told = json.loads(result.stdout)
+    assert told["status"]["failed"] == told["status"]["left"] == 0
+    assert told["status"]["done"] > 40
+    for name in EXPERIMENTS:
+        assert (tmp_path / "out" / f"{name}.md").stat().st_size > 0
+    assert all(Path(path).stat().st_size > 0 for path in told["files"])
+    status = CliRunner().invoke(app, ["reproduce", "all", "--status", "-o", str(tmp_path / "out"), "--json"])
+    assert json.loads(status.stdout)["done"] == told["status"]["done"]
+
+
+@pytest.mark.parametrize("option", [["--classes", "trouser"], ["--datasets", "fmnist"], ["--keep", "x"]])
+def test_all_experiments_take_no_choice_that_only_some_have(option: list[str], tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["reproduce", "all", *option, "--data", str(tmp_path), "-o", str(tmp_path / "o")])
+    assert result.exit_code == 2
+    assert "not with all" in result.stderr

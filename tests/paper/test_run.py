@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from importlib import resources
 from pathlib import Path
 
@@ -20,7 +24,7 @@ from fcdd.errors import DataError, RecipeError
 from fcdd.images import find
 from fcdd.paper import grid
 from fcdd.paper.model import PaperModel
-from fcdd.paper.run import Job, _identity, open_corpus, open_split, starts_from_weights
+from fcdd.paper.run import Job, open_corpus, open_split, starts_from_weights
 from fcdd.paper.run import run as run_job
 from fcdd.training import recipe
 
@@ -56,6 +60,35 @@ def test_a_run_learns_writes_its_result_and_is_not_done_twice(root: Path, tmp_pa
     assert (tmp_path / "r" / "model.safetensors").stat().st_mtime_ns == stamp
     code, _, err = run(root, "-o", str(tmp_path / "r"), "--seed", "1")
     assert (code, "--overwrite" in err) == (2, True)
+
+
+def test_a_killed_overwrite_leaves_the_old_result_and_is_gone_on_with(root: Path, tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    _, out, _ = run(root, "-o", str(place), "--json")
+    old = json.loads(out)
+    before = {path.name: path.read_bytes() for path in place.iterdir()}
+    words = ["run", "fmnist", "--normal", "trouser", "--data", str(root), "--oe", f"folder:{root / 'aux'}"]
+    words += ["--epochs", "3", "--set", "batch=16", "--seed", "1", "-o", str(place), "--checkpoint-seconds", "0"]
+    process = subprocess.Popen([sys.executable, "-m", "fcdd.cli", *words, "--overwrite"], stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".fcdd-*/checkpoint.safetensors")):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+    code, _, err = run(root, "-o", str(place), "--seed", "2")  # another run does not take the begun one's right
+    assert (code, "--overwrite" in err) == (2, True)
+    code, out, err = run(root, "-o", str(place), "--seed", "1", "--json")
+    assert code == 0, err
+    new = json.loads(out)
+    assert new["job"]["seed"] == 1
+    assert new["scores"] != old["scores"]
+    assert json.loads((place / "result.json").read_text()) == new
+    assert Path(new["files"]["model"]) == place / "model.safetensors"
+    assert sorted(path.name for path in place.iterdir()) == sorted(before)
+    assert os.listdir(tmp_path) == ["r"]
 
 
 def test_a_saved_model_scores_as_the_run_did(root: Path, tmp_path: Path) -> None:
@@ -107,8 +140,8 @@ def test_weights_are_named_only_where_they_are_used() -> None:
         return Job(recipe.load("mvtec", {"method": method}), "bottle", Path(), 0, Path("vgg11.pth"))
 
     assert [starts_from_weights(job(method)) for method in ("fcdd", "hsc", "ae", "svdd")] == [True, True, False, False]
-    assert _identity(job("hsc"))["weights"] == "vgg11.pth"
-    assert _identity(job("ae"))["weights"] == "random"
+    assert job("hsc").identity["weights"] == "vgg11.pth"
+    assert job("ae").identity["weights"] == "random"
 
 
 @pytest.fixture(scope="module")

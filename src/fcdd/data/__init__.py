@@ -85,7 +85,7 @@ class Dataset:
     files: Sequence[str]  # glob patterns below the data folder of what `read` looks at; {normal} is the class
     eta: float  # quantile of the contrast curve in the paper's figures …
     short: int  # epochs of the short budget
-    smoke: int = 1  # epochs of the smoke budget
+    smoke: Mapping[str, Any] = field(default_factory=lambda: {"epochs": 1})  # recipe values of the smoke budget
     class_eta: float | None = None  # … and in its class-wise figures, where that is another
     fit: Fit = "crop"  # how the images of a corpus come to this dataset's size
     found: Callable[[Path], Sequence[str]] | None = None  # classes below a folder; None: always all of them
@@ -119,6 +119,9 @@ class Corpus:
     """Folder and WordNet ids to leave out → images uint8 (N, C, H, W) or image files, and their provenance."""
     files: Sequence[str]  # glob patterns below the data folder of what `read` looks at
 
+
+# Of datasets of large images, whose networks then run in a second: a smoke budget shows that all works, and no more.
+SMALL_SMOKE: Mapping[str, Any] = {"epochs": 1, "passes": 1, "size": 32, "stored": 36, "sigma": 2.0, "batch": 16}
 
 DATASETS: Registry[Dataset] = Registry("dataset", __name__)
 CORPORA: Registry[Corpus] = Registry("corpus for Outlier Exposure", __name__)

@@ -105,6 +105,18 @@ def read_emnist(root: Path) -> tuple[Tensor, str]:
     raise DataError(f"emnist-letters-train-images-idx3-ubyte.gz was not found in {root}. {_EMNIST}")
 
 
+def read_mnist(root: Path) -> tuple[Tensor, str]:
+    """MNIST's digits (N, 1, 28, 28) uint8, in the place of EMNIST's letters. Training images, else the test images."""
+    folders = [root / "MNIST" / "raw", root / "mnist"]
+    for part in ("train", "t10k"):
+        path = next(filter(None, (_find(folder, f"{part}-images-idx3-ubyte") for folder in folders)), None)
+        if path is not None:
+            pixels = _images(path)
+            kind = "training" if part == "train" else "test"
+            return _tensor(pixels), f"MNIST digits, {kind} images ({len(pixels):,})"
+    raise DataError(f"train-images-idx3-ubyte.gz was not found in {root}/mnist. Put MNIST's idx files there.")
+
+
 def _pair(folder: Path, part: str) -> tuple[Tensor, Tensor]:
     """Images (N, 1, 28, 28) uint8 and labels (N,) int64 of "train" or "t10k"."""
     pixels = _images(_require(folder, f"{part}-images-idx3-ubyte"))
@@ -167,4 +179,7 @@ CORPORA.register("emnist")(
             "emnist-letters-*",
         ),
     )
+)
+CORPORA.register("mnist")(
+    Corpus(read=lambda root, _: read_mnist(root), files=("MNIST/raw/*-images-*", "mnist/*-images-*"))
 )

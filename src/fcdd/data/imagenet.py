@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from fcdd import images
-from fcdd.data import CORPORA, DATASETS, Corpus, Dataset, Split
+from fcdd.data import CORPORA, DATASETS, SMALL_SMOKE, Corpus, Dataset, Split
 from fcdd.data.sources import Images
 from fcdd.errors import DataError
 
@@ -189,6 +189,7 @@ DATASETS.register("imagenet")(
         files=FILES,
         eta=0.97,
         short=10,
+        smoke=SMALL_SMOKE,
         fit="stretch",
         found=_present,
         meant=wnid,

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from fcdd import images
-from fcdd.data import DATASETS, Dataset, Problem, Split
+from fcdd.data import DATASETS, SMALL_SMOKE, Dataset, Problem, Split
 from fcdd.data.sources import Images
 from fcdd.errors import DataError
 from fcdd.folders import Item, Masks, layout, refuse_other_sizes
@@ -149,6 +149,7 @@ DATASETS.register("mvtec")(
         eta=0.97,
         class_eta=0.99,
         short=10,
+        smoke=SMALL_SMOKE,
         found=_present,
         draws_labelled=True,
         authors={"augment": "mvtec"},

@@ -14,12 +14,15 @@ from fcdd import images
 from fcdd.images import Fit
 from fcdd.reading import ImageLike, pixels, threaded
 
+KEPT = 512 * 2**20  # bytes of decoded images
+
 
 class Images:
     """Images as a `Source` of uint8 (channels, height, width).
 
-    Each is a path, the bytes of an image file, or an array (H, W, 3) or (H, W) of uint8. Only these are held;
-    `load` gives all images as one tensor, which is the faster `Source` wherever it fits in memory.
+    Each is a path, the bytes of an image file, or an array (H, W, 3) or (H, W) of uint8. These are held, and of the
+    images at their shape as many as fit into `KEPT` bytes: those are decoded once. `load` gives all images as one
+    tensor.
     """
 
     def __init__(
@@ -34,6 +37,7 @@ class Images:
             raise ValueError(f"channels must be 1 or 3, not {channels}")
         self.given, self.channels, self.fit = list(given), channels, fit
         self.shape = (shape, shape) if isinstance(shape, int) else shape
+        self._kept: dict[int, NDArray[np.uint8]] = {}
 
     @property
     def paths(self) -> list[Path]:
@@ -45,14 +49,21 @@ class Images:
 
     def __getitem__(self, indices: Tensor, /) -> Tensor:
         """indices (n,) int64 → images (n, channels, height, width) uint8, in the order of the indices."""
-        chosen = [self.given[index] for index in indices.tolist()]
-        if not chosen:
+        if not len(indices):
             return torch.empty((0, self.channels, *self.shape), dtype=torch.uint8)
-        return torch.from_numpy(np.stack(threaded(self._decode, chosen)))
+        return torch.from_numpy(np.stack(threaded(self._one, indices.tolist())))
 
     def load(self) -> Tensor:
         """All images, (N, channels, height, width) uint8."""
-        return self[torch.arange(len(self))]
+        return torch.from_numpy(np.stack(threaded(self._decode, self.given))) if self.given else self[torch.arange(0)]
+
+    def _one(self, index: int) -> NDArray[np.uint8]:
+        found = self._kept.get(index)
+        if found is None:
+            found = self._decode(self.given[index])
+            if (len(self._kept) + 1) * found.nbytes <= KEPT:
+                self._kept[index] = found
+        return found
 
     def _decode(self, one: ImageLike) -> NDArray[np.uint8]:
         decoded = pixels(one)

@@ -5,22 +5,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
-from fcdd.data import DATASETS, Dataset, Split, imagenet
+from fcdd.data import DATASETS, SMALL_SMOKE, Dataset, Split, imagenet
 from fcdd.data.sources import Images
 from fcdd.errors import DataError
 
 NOMINAL = 5000  # ImageNet images in training, and as many in the test: about as many as VOC2007 has
+MARKED_LIST = "watermarked.txt"  # stems of images with a photographer's mark, a line each, beside JPEGImages
 _REMEDY = "Unpack VOCtrainval_06-Nov-2007.tar and VOCtest_06-Nov-2007.tar from http://host.robots.ox.ac.uk/pascal/VOC/."
 _FILES = tuple(
     f"{home}{part}"
     for home in ("", "VOC*/", "VOCdevkit/VOC*/")
-    for part in ("ImageSets/Main/{normal}_*", "JPEGImages/*")
+    for part in ("ImageSets/Main/{normal}_*", "JPEGImages/*", MARKED_LIST)
 )
 
 
@@ -80,7 +81,8 @@ def _split(name: str, lists: Lists, nominal: list[Path], good: list[Path], size:
 def read_lists(root: Path, anomalous: str) -> Lists:
     """What VOC's lists of an object say: trainval and test where both are there, else train and val.
 
-    Later years publish no labels of the test images. Images that the lists mark as difficult (0) are left out.
+    Later years publish no labels of the test images. Images that the lists mark as difficult (0) are left out, and so
+    are those that `watermarked.txt` names: they are looked at on their own; neither training nor test may hold them.
     """
     place = folder(root)
     lists = place / "ImageSets" / "Main"
@@ -89,14 +91,16 @@ def read_lists(root: Path, anomalous: str) -> Lists:
         raise DataError(
             f"{lists}: neither {anomalous}_trainval.txt and _test.txt nor _train.txt and _val.txt. {_REMEDY}"
         )
-    train, test = (_listed(place, lists / f"{anomalous}_{part}.txt") for part in parts)
+    marked = set(watermarked(root))
+    train, test = (_listed(place, lists / f"{anomalous}_{part}.txt", marked) for part in parts)
     return Lists(parts, *train, *test)
 
 
-def watermarked(root: Path) -> frozenset[str]:
-    """The stems of the images that carry a watermark, from watermarked.txt; empty where there is no such file."""
-    path = folder(root) / "watermarked.txt"
-    return frozenset(path.read_text().split()) if path.is_file() else frozenset()
+def watermarked(root: Path) -> list[Path]:
+    """The images that bear a photographer's mark: those which `MARKED_LIST` names and the folder has."""
+    place = folder(root)
+    names = (place / MARKED_LIST).read_text().split() if (place / MARKED_LIST).is_file() else []
+    return [path for name in sorted(set(names)) if (path := place / "JPEGImages" / f"{name}.jpg").is_file()]
 
 
 def folder(root: Path) -> Path:
@@ -119,8 +123,8 @@ def _complete(lists: Path, name: str, parts: Sequence[str]) -> bool:
     return all((lists / f"{name}_{part}.txt").is_file() for part in parts)
 
 
-def _listed(place: Path, path: Path) -> tuple[list[Path], list[Path]]:
-    """The images a list marks -1, and those it marks 1."""
+def _listed(place: Path, path: Path, left_out: Collection[Path]) -> tuple[list[Path], list[Path]]:
+    """The images a list marks -1, and those it marks 1, without those to be left out."""
     marked: dict[str, list[Path]] = {"-1": [], "0": [], "1": []}
     for number, line in enumerate(path.read_text().splitlines(), 1):
         fields = line.split()
@@ -129,7 +133,8 @@ def _listed(place: Path, path: Path) -> tuple[list[Path], list[Path]]:
         image = place / "JPEGImages" / f"{fields[0]}.jpg"
         if not image.is_file():
             raise DataError(f"{image}: missing, though line {number} of {path} lists it. {_REMEDY}")
-        marked[fields[1]].append(image)
+        if image not in left_out:
+            marked[fields[1]].append(image)
     if not marked["-1"] or not marked["1"]:
         raise DataError(f"{path}: {len(marked['1'])} anomalous and {len(marked['-1'])} other images; both are needed.")
     return marked["-1"], marked["1"]
@@ -143,8 +148,9 @@ DATASETS.register("voc")(
         files=(*_FILES, *imagenet.FILES),
         eta=0.99,
         short=30,
+        smoke={**SMALL_SMOKE, "stored": 32},
         fit="stretch",
-        revision=2,  # was once what voc-others is now
+        revision=3,  # was once what voc-others is now; then with photographers' marks among the horses
     )
 )
 DATASETS.register("voc-others")(
@@ -155,6 +161,8 @@ DATASETS.register("voc-others")(
         files=_FILES,
         eta=0.99,
         short=30,
+        smoke={**SMALL_SMOKE, "stored": 32},
         fit="stretch",
+        revision=2,  # had photographers' marks among the horses
     )
 )

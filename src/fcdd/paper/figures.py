@@ -13,6 +13,7 @@ from torch import Tensor
 from fcdd.data import DATASETS, Split
 from fcdd.data.augment import TEST_TRANSFORMS
 from fcdd.errors import FcddError
+from fcdd.files import whole_file
 from fcdd.images import resize_mask
 from fcdd.nn.upsampling import normalise
 from fcdd.paper.contrast import Contrast
@@ -45,9 +46,9 @@ def curves(path: Path, series: Mapping[str, Points], x_name: str, y_name: str) -
     axes.set_ylabel(y_name)
     axes.grid(alpha=0.3)
     axes.legend()
-    path.parent.mkdir(parents=True, exist_ok=True)
     for suffix in (".png", ".pdf"):
-        figure.savefig(path.with_suffix(suffix), dpi=150)
+        with whole_file(path.with_suffix(suffix)) as file:
+            figure.savefig(file, format=suffix[1:], dpi=150)
     pyplot.close(figure)
 
 
@@ -84,6 +85,13 @@ def spread(scores: Sequence[float], labels: Tensor, label: int, count: int) -> l
     of_label = sorted((i for i, y in enumerate(labels.tolist()) if y == label), key=lambda index: scores[index])
     ranks = np.linspace(0, len(of_label) - 1, min(count, len(of_label))).round().astype(int)
     return [of_label[rank] for rank in ranks]
+
+
+def at_ranks(scores: Sequence[float], labels: Tensor, count: int) -> list[int]:
+    """Up to `count` anomalous test indices in the middle of as many equal parts of the ranks of the score, rising."""
+    anomalous = sorted((i for i, y in enumerate(labels.tolist()) if y == 1), key=lambda index: scores[index])
+    parts = min(count, len(anomalous))
+    return [anomalous[int((part + 0.5) / parts * len(anomalous))] for part in range(parts)]
 
 
 def eta_of(recipe: Recipe) -> float:

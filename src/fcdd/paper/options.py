@@ -23,13 +23,13 @@ PAPER_SEEDS = 5
 
 @dataclass(frozen=True)
 class Budget:
-    """How much of an experiment is run; the epochs of smoke and short stand with each dataset."""
+    """How much of an experiment is run; what smoke and short change stands with each dataset."""
 
     seeds: int
     classes: int = 0  # at most; 0 for all
 
 
-BUDGETS = {"smoke": Budget(seeds=1, classes=2), "short": Budget(seeds=1), "paper": Budget(seeds=PAPER_SEEDS)}
+BUDGETS = {"smoke": Budget(seeds=1, classes=1), "short": Budget(seeds=1), "paper": Budget(seeds=PAPER_SEEDS)}
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,10 @@ class Options:
         named: dict[str, Any] = dict(DATASETS[own.dataset].authors) if self.authors else {}
         named |= {"network": self.trunk} if self.trunk and own.network in networks.PRETRAINED else {}
         named |= {"exposure": self.corpus} if self.corpus and own.exposure not in ("confetti", "labelled") else {}
+        smoke = DATASETS[own.dataset].smoke if self.budget == "smoke" else {}
+        named |= {name: value for name, value in smoke.items() if name != "epochs"}
         chosen = recipes.load(recipe, {**named, **self.overrides, **(changes or {})})
-        epochs = self.epochs or self._budget_epochs(chosen.dataset)
+        epochs = self.epochs or {"smoke": smoke.get("epochs"), "short": DATASETS[own.dataset].short}.get(self.budget)
         chosen = chosen.shortened(epochs) if epochs else chosen
         kept = self.authors and chosen.exposure == "labelled" and DATASETS[chosen.dataset].draws_labelled
         return [
@@ -89,10 +91,6 @@ class Options:
             for normal in classes
             for seed in range(self.seeds or BUDGETS[self.budget].seeds)
         ]
-
-    def _budget_epochs(self, dataset: str) -> int:
-        """Of the budget, 0 for the recipe's own."""
-        return {"smoke": DATASETS[dataset].smoke, "short": DATASETS[dataset].short}.get(self.budget, 0)
 
     @property
     def authors(self) -> bool:

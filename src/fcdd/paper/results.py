@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from fcdd.training.methods import METHODS
 
 Results = Mapping[Task, dict[str, Any]]  # of the tasks that are done
 Measure = Callable[[str, str], dict[int, float]]  # a parameter's value and a class → seed → figure
-SHOWN = 8  # images a row of a parameter's sheet
+SAMPLES, CLASSES_SHOWN, FEW_CLASSES = 3, 7, 2  # of a parameter's sheet: images of a class while there are few, classes
+LABEL = 24  # letters of a row's name
 
 # Pixel AUC in result files, by what it is called in tables.
 PIXEL_METRICS = {"pixel_auroc_mean": "mean over images", "pixel_auroc": "pooled"}
@@ -34,6 +36,11 @@ def gather(ledger: Ledger, tasks: Sequence[Task]) -> Results:
 def model_of(ledger: Ledger, task: Task) -> PaperModel:
     """The trained model of a task that is done."""
     return PaperModel.load(ledger.folder(task) / "model.safetensors")
+
+
+def of_dataset(results: Results, dataset: str) -> Results:
+    """Those of `results` that are of one dataset."""
+    return {task: result for task, result in results.items() if task.job.recipe.dataset == dataset}
 
 
 def measured(results: Results, row: str, column: str, metric: str) -> dict[int, float]:
@@ -138,24 +145,66 @@ def parameter_curve(path: Path, table: Table, x_name: str, y_name: str) -> list[
     return [path]
 
 
-def parameter_sheet(path: Path, ledger: Ledger, results: Results) -> list[Path]:
-    """The same test images of the first class under each value of the parameter, first seed; each map by itself."""
-    first = next(iter(results), None)
-    if first is None:
+def parameter_sheet(
+    path: Path, ledger: Ledger, results: Results, headings: Mapping[str, str], blur: bool = True
+) -> list[Path]:
+    """Anomalous test images, one a row, under the models of each column of tasks that `headings` names.
+
+    Columns that did not run for all classes are left out. `blur` smooths the maps of gradients and autoencoders.
+    """
+    first = first_of_classes({task: result for task, result in results.items() if task.column in headings})
+    models: dict[str, dict[str, PaperModel]] = {}
+    for column, heading in headings.items():
+        own = [
+            task
+            for task in results
+            if task.column == column and any(_same_problem(task, shown) for shown in first[:CLASSES_SHOWN])
+        ]
+        if len(own) == len(first[:CLASSES_SHOWN]):
+            models[heading] = {task.job.normal: sharpened(model_of(ledger, task), blur) for task in own}
+    return value_sheet(path, first, results, models)
+
+
+def sharpened(model: PaperModel, blur: bool) -> PaperModel:
+    """The same model with heatmaps of baselines smoothed or not."""
+    return replace(model, recipe=replace(model.recipe, blur=blur))
+
+
+def _same_problem(one: Task, other: Task) -> bool:
+    return (one.job.normal, one.job.seed) == (other.job.normal, other.job.seed)
+
+
+def first_of_classes(results: Results) -> list[Task]:
+    """One task of each class: the first of its lowest seed."""
+    chosen: dict[str, Task] = {}
+    for task in results:
+        before = chosen.get(task.job.normal)
+        if before is None or task.job.seed < before.job.seed:
+            chosen[task.job.normal] = task
+    return list(chosen.values())
+
+
+def value_sheet(
+    path: Path, tasks: Sequence[Task], results: Results, models: Mapping[str, Mapping[str, PaperModel]]
+) -> list[Path]:
+    """Anomalous test images, one a row: input, heatmap of each of `models` (heading → class → model), and truth.
+
+    As in the paper's Figures 6, 9, 10, 11 and 14: three images of a class, or one of each of up to seven classes, and
+    the contrast curve of each map is its own. `tasks` name the classes; images are at even ranks of the score.
+    """
+    rows: dict[str, list[figures.Pixels]] = {}
+    headings: list[str] = []
+    for task in tasks[:CLASSES_SHOWN]:
+        split = open_split(task.job)
+        count = SAMPLES if len(tasks) <= FEW_CLASSES else 1
+        for index in figures.at_ranks(results[task]["scores"], split.labels, count):
+            image = split.test[torch.tensor([index])]
+            shown = {"input": figures.inputs(task.job.recipe, image)}
+            shown |= {heading: figures.heat(of_class[task.job.normal], image) for heading, of_class in models.items()}
+            shown |= figures.truth(split, [index], task.job.recipe.size)
+            headings = list(shown)
+            rows[f"{task.job.normal}: {split.kinds[index]}"[:LABEL] + f" {index}"] = [one[0] for one in shown.values()]
+    if not rows:
         return []
-    own = {t.column: t for t in results if (t.job.normal, t.job.seed) == (first.job.normal, first.job.seed)}
-    models = {column: model_of(ledger, task) for column, task in own.items()}
-    scores = results[own[list(own)[-1]]]["scores"]
-    return sheet_of_models(path, first, models, scores)
-
-
-def sheet_of_models(path: Path, task: Task, models: Mapping[str, PaperModel], scores: Sequence[float]) -> list[Path]:
-    """Test images of the task by rising score under each of `models`; the contrast curve of each map is its own."""
-    split = open_split(task.job)
-    shown = [index for label in (0, 1) for index in figures.spread(scores, split.labels, label, SHOWN // 2)]
-    images = split.test[torch.tensor(shown)]
-    rows = {"input": figures.inputs(task.job.recipe, images)}
-    rows |= {name: figures.heat(model, images) for name, model in models.items()}
-    rows |= figures.truth(split, shown, task.job.recipe.size)
-    figures.sheet(path, rows, [split.kinds[index] for index in shown])
+    figures.sheet(path, rows, headings)
     return [path]

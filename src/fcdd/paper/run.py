@@ -20,6 +20,7 @@ from fcdd.nn import networks
 from fcdd.nn import preprocess as preprocessing
 from fcdd.nn.baselines import Dense
 from fcdd.nn.fcn import FCN
+from fcdd.outputs import RESULT
 from fcdd.paper.figures import heatmap_sheet
 from fcdd.paper.model import Evaluation, PaperModel, evaluate
 from fcdd.seeds import generator_of
@@ -39,6 +40,17 @@ class Job:
     weights: Path | None  # ImageNet weights of a pretrained network
     random_start: bool = False  # do without them
     authors_protocol: bool = False  # semi-supervised MVTec: training anomalies stay in the test set
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells this job from others, as its result states it."""
+        return {
+            "recipe": self.recipe.to_dict(),
+            "normal": self.normal,
+            "seed": self.seed,
+            "weights": self.weights.name if self.weights and starts_from_weights(self) else "random",
+            "authors_protocol": self.authors_protocol,
+        }
 
 
 def open_split(job: Job) -> Split:
@@ -114,14 +126,21 @@ def start(job: Job) -> tuple[PaperModel, loop.Supply, Split, str]:
     return model, loop.supply(job.recipe, split, corpus, preprocess), split, provenance
 
 
-def run(job: Job, folder: Path, quiet: bool = False, checkpoint_seconds: float = 30.0) -> dict[str, Any]:
-    """Train, evaluate and write model, figures and result into `folder`; what is there already is not done again."""
-    result_path, checkpoint_path = folder / "result.json", folder / "checkpoint.safetensors"
-    identity = json.loads(json.dumps(_identity(job)))
+def run(
+    job: Job, folder: Path, output: Path | None = None, quiet: bool = False, checkpoint_seconds: float = 30.0
+) -> dict[str, Any]:
+    """Train, evaluate and write model, figures and result into `folder`; what is there already is not done again.
+
+    Args:
+        output: where the folder will be found in the end, if that is elsewhere; the result names files there.
+    """
+    output = output or folder
+    result_path, checkpoint_path = folder / RESULT, folder / "checkpoint.safetensors"
+    identity = json.loads(json.dumps(job.identity))
     if result_path.exists():
         finished: dict[str, Any] = json.loads(result_path.read_text())
         if finished["job"] != identity:
-            raise ModelError(f"{folder}: holds the result of another run; choose another -o, or pass --overwrite")
+            raise ModelError(f"{output}: holds the result of another run; choose another -o, or pass --overwrite")
         return finished
     model, source, split, provenance = start(job)
     history = loop.train(model.network, source, job.seed, checkpoint_path, checkpoint_seconds, quiet)
@@ -138,7 +157,7 @@ def run(job: Job, folder: Path, quiet: bool = False, checkpoint_seconds: float =
         "images_per_second": history.samples / history.seconds if history.seconds else None,
         "data_share": history.data_seconds / history.seconds if history.seconds else None,
         "versions": {"fcdd": fcdd.__version__, "torch": torch.__version__, "python": platform.python_version()},
-        "files": {"model": str(folder / "model.safetensors"), "heatmaps": str(folder / "heatmaps.png")},
+        "files": {"model": str(output / "model.safetensors"), "heatmaps": str(output / "heatmaps.png")},
     }
     files.write_atomically(result_path, json.dumps(result, indent=1).encode())
     checkpoint_path.unlink(missing_ok=True)
@@ -147,13 +166,3 @@ def run(job: Job, folder: Path, quiet: bool = False, checkpoint_seconds: float =
 
 def _figures(evaluation: Evaluation) -> dict[str, Any]:
     return asdict(evaluation)
-
-
-def _identity(job: Job) -> dict[str, Any]:
-    return {
-        "recipe": job.recipe.to_dict(),
-        "normal": job.normal,
-        "seed": job.seed,
-        "weights": job.weights.name if job.weights and starts_from_weights(job) else "random",
-        "authors_protocol": job.authors_protocol,
-    }

@@ -204,12 +204,14 @@ def html(tables: Sequence[Table], title: str, figures: Sequence[str] = ()) -> st
 
 
 def write(tables: Sequence[Table], folder: Path, name: str, title: str, figures: Sequence[str] = ()) -> list[Path]:
-    """The tables as `name`.md, .csv, .tex and .html in `folder`; figures are shown by the Markdown and HTML."""
+    """The tables as `name`.md, .csv, .tex and .html in `folder`; figures are shown by the Markdown and HTML.
+
+    Without a table there is nothing for .csv and .tex.
+    """
     images = "\n".join(f"![{figure}]({figure})" for figure in figures)
     contents = {
         "md": f"# {title}\n\n{markdown(tables)}" + (f"\n{images}\n" if images else ""),
-        "csv": as_csv(tables),
-        "tex": latex(tables),
+        **({"csv": as_csv(tables), "tex": latex(tables)} if tables else {}),
         "html": html(tables, title, figures),
     }
     paths = [folder / f"{name}.{suffix}" for suffix in contents]

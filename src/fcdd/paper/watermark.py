@@ -23,6 +23,7 @@ MARGIN = 0.02  # to the left and lower border, plus a random part of as much aga
 OPACITY = 0.8
 SHARE = 0.2  # of the training horses that get the mark: about as many as in VOC
 RECORD = "planted.json"
+REAL_BOX = (0.84, 0.97, 0.05, 0.45)  # rows and columns, as parts of the side, where all real marks of VOC's horses lie
 
 
 def plant(pixels: NDArray[np.uint8], seed: int, name: str) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
@@ -73,6 +74,8 @@ def plant_voc(root: Path, target: Path, size: int, seed: int = 0, anomalous: str
             os.symlink(path.absolute(), new)
     for path in (place / "ImageSets" / "Main").glob(f"{anomalous}_*.txt"):
         write_atomically(made / "ImageSets" / "Main" / path.name, path.read_bytes())
+    if (place / voc.MARKED_LIST).is_file():
+        write_atomically(made / voc.MARKED_LIST, (place / voc.MARKED_LIST).read_bytes())
     record = {"text": TEXT, "marked": sorted(path.stem for path in chosen), "of": len(horses), "seed": seed}
     write_atomically(made / RECORD, json.dumps(record, indent=1).encode())
     return target

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,17 +10,17 @@ from typing import Any
 import torch
 
 from fcdd.paper import figures, watermark
-from fcdd.paper.experiments import EXPERIMENTS, Experiment, Report
+from fcdd.paper.experiments import EXPERIMENTS, Experiment
 from fcdd.paper.grid import Ledger, Task
 from fcdd.paper.options import Options
-from fcdd.paper.probes import MARK_SEED
-from fcdd.paper.results import Results, facts, gather, model_of
+from fcdd.paper.probes import MARK_SEED, real_marks
+from fcdd.paper.results import Results, facts, model_of
 from fcdd.paper.run import open_split
 from fcdd.paper.tables import Cell, Table
 from fcdd.training.recipe import load
 
 MARKED, CLEAN = "trained with the mark", "trained without it"
-PLANTED = Path("data") / "voc-marked"  # below the output folder
+PLANTED = Path("data") / "voc-planted"  # below the output folder
 SHOWN = 6  # columns of nominal images, and as many of horses
 
 
@@ -41,10 +40,8 @@ def plan(options: Options) -> list[Task]:
     ]
 
 
-def report(options: Options, ledger: Ledger, tasks: Sequence[Task]) -> Report:
-    """What the mark does to heat and score, in numbers and images."""
-    results = gather(ledger, tasks)
-    record = json.loads(next((options.output / PLANTED).glob(f"VOC*/{watermark.RECORD}")).read_text())
+def tables(options: Options, results: Results, tasks: Sequence[Task]) -> list[Table]:
+    """What the mark does to heat and score, in numbers; the paper gives none."""
     rows: dict[str, list[Cell]] = {}
     for kind, who in (("anomalous", "marked horses"), ("other", "marked other images")):
         for region, what in (("letters", "the letters"), ("box", "the box around them")):
@@ -53,12 +50,28 @@ def report(options: Options, ledger: Ledger, tasks: Sequence[Task]) -> Report:
         rows[f"{who}: rise of the score by the mark, in standard deviations"] = _cells(results, kind, "rise")
     rows["AUC, horses against others, no marks"] = _cells(results, "", "auroc")
     rows["AUC, horses without against others with the mark"] = _cells(results, "", "auroc_marked_nominal")
-    marked = (
-        f"The mark {record['text']!r} is on {len(record['marked'])} of {record['of']} training horses and nowhere else."
-    )
-    notes = [*facts(options, results, tasks), marked, "The paper gives no figures for this study, only images."]
-    table = Table("Clever Hans: what a watermark on training horses does", "figure", [MARKED, CLEAN], rows, notes)
-    return Report([table], _sheets(options, ledger, results))
+    real = "the place of the real mark, lower left: share of"
+    rows[f"{real} heat, horses that bear it"] = _cells(results, "real", "marked")
+    rows[f"{real} heat, test horses without"] = _cells(results, "real", "unmarked")
+    rows[f"{real} area"] = _cells(results, "real", "area")
+    notes = [*facts(options, results, tasks), *_told(results)]
+    return [Table("Clever Hans: what a watermark on training horses does", "figure", [MARKED, CLEAN], rows, notes)]
+
+
+def _told(results: Results) -> list[str]:
+    probed = [result["clever-hans"] for task, result in results.items() if task.column == MARKED]
+    told = ["The paper gives no figures for this study, only images."]
+    if probed:
+        told.append(
+            f"The mark {watermark.TEXT!r} is on {probed[0]['planted']} of {probed[0]['horses']} training horses and "
+            "nowhere else."
+        )
+    if probed and probed[0]["real"]:
+        told.append(
+            f"{probed[0]['real']['images']:.0f} horses bear a photographer's real mark; they are neither in training "
+            "nor among the test images of either model."
+        )
+    return told
 
 
 def _cells(results: Results, kind: str, name: str) -> list[Cell]:
@@ -66,14 +79,15 @@ def _cells(results: Results, kind: str, name: str) -> list[Cell]:
         probed = result["clever-hans"]
         return float(probed[kind][name] if kind else probed[name])
 
+    known = {task: result for task, result in results.items() if not kind or name in result["clever-hans"][kind]}
     return [
-        Cell({task.job.seed: value(result) for task, result in results.items() if task.column == variant})
+        Cell({task.job.seed: value(result) for task, result in known.items() if task.column == variant})
         for variant in (MARKED, CLEAN)
     ]
 
 
-def _sheets(options: Options, ledger: Ledger, results: Results) -> list[Path]:
-    """For each variant, images by increasing score, then the same images with the mark.
+def sheets(options: Options, ledger: Ledger, results: Results) -> list[Path]:
+    """For each variant images by rising score, the same with the mark, and horses that bear a real one (Figure 8).
 
     The contrast curve refers to the complete balanced test set, as in the paper's Figure 8.
     """
@@ -101,9 +115,18 @@ def _sheets(options: Options, ledger: Ledger, results: Results) -> list[Path]:
         path = options.output / f"clever-hans-{name}.png"
         figures.sheet(path, rows, [f"{split.kinds[i]} {scores[i]:.2g}" for i in chosen])
         shown.append(path)
+        real = real_marks(task.job)
+        if len(real):
+            images = real[torch.arange(len(real))]
+            rows = {
+                "real mark": figures.inputs(task.job.recipe, images),
+                "FCDD": figures.heat(model, images, reference),
+            }
+            shown.append(options.output / f"clever-hans-{name}-real.png")
+            figures.sheet(shown[-1], rows, [path.stem for path in real.paths])
     return shown
 
 
 EXPERIMENTS.register("clever-hans")(
-    Experiment("Clever Hans: horses of PASCAL VOC with a planted watermark", plan, report)
+    Experiment("Clever Hans: horses of PASCAL VOC with a planted watermark", plan, tables, sheets)
 )

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from fcdd.data import DATASETS
-from fcdd.paper.experiments import EXPERIMENTS, Experiment, Report
+from fcdd.paper.experiments import EXPERIMENTS, Experiment
 from fcdd.paper.grid import Ledger, Task
 from fcdd.paper.options import Options
 from fcdd.paper.results import (
     PIXEL_METRICS,
+    Results,
     by_column,
     compared_metric,
     facts,
-    gather,
+    of_dataset,
     parameter_curve,
     parameter_sheet,
     parameter_table,
 )
+from fcdd.paper.tables import Table
 
 
 class Study(NamedTuple):
@@ -47,32 +50,48 @@ def plan(options: Options) -> list[Task]:
     return tasks
 
 
-def report(options: Options, ledger: Ledger, tasks: Sequence[Task]) -> Report:
-    """For each dataset its table, the curve of the means, and the same images under each field."""
-    tables, shown = [], []
+def tables(options: Options, results: Results, tasks: Sequence[Task]) -> list[Table]:
+    """For each dataset the mean and every class by field."""
+    return [
+        _table(options, dataset, results, own)
+        for dataset in STUDIES
+        if (own := [task for task in tasks if task.job.recipe.dataset == dataset])
+    ]
+
+
+def _table(options: Options, dataset: str, results: Results, tasks: Sequence[Task]) -> Table:
+    own, study = of_dataset(results, dataset), STUDIES[dataset]
+    metric = compared_metric(options) if study.pixels else "image_auroc"
+    return parameter_table(
+        f"Receptive field on {DATASETS[dataset].title}: {_what(options, study)}",
+        "field",
+        tasks,
+        by_column(own, metric),
+        f"{dataset}-field",
+        facts(options, own, tasks),
+        [str(field) for field in study.fields],
+    )
+
+
+def _what(options: Options, study: Study) -> str:
+    return f"pixel AUC, {PIXEL_METRICS[compared_metric(options)]}" if study.pixels else "AUC"
+
+
+def figures(options: Options, ledger: Ledger, results: Results) -> list[Path]:
+    """For each dataset the curve of the means, and the same images under each field (the paper's Figures 9 and 10)."""
+    shown: list[Path] = []
     for dataset, study in STUDIES.items():
-        own = [task for task in tasks if task.job.recipe.dataset == dataset]
+        own = of_dataset(results, dataset)
         if not own:
             continue
-        results = gather(ledger, own)
-        metric = compared_metric(options) if study.pixels else "image_auroc"
-        what = f"pixel AUC, {PIXEL_METRICS[metric]}" if study.pixels else "AUC"
-        table = parameter_table(
-            f"Receptive field on {DATASETS[dataset].title}: {what}",
-            "field",
-            own,
-            by_column(results, metric),
-            f"{dataset}-field",
-            facts(options, results, own),
-            [str(field) for field in study.fields],
-        )
-        tables.append(table)
         name = f"receptive-field-{dataset}"
-        shown += parameter_curve(options.output / f"{name}.png", table, "receptive field in px", what)
-        shown += parameter_sheet(options.output / f"{name}-heatmaps.png", ledger, results)
-    return Report(tables, shown)
+        table = _table(options, dataset, own, list(own))
+        shown += parameter_curve(options.output / f"{name}.png", table, "receptive field in px", _what(options, study))
+        headings = {str(field): f"{field} px" for field in study.fields}
+        shown += parameter_sheet(options.output / f"{name}-heatmaps.png", ledger, own, headings)
+    return shown
 
 
 EXPERIMENTS.register("receptive-field")(
-    Experiment("Receptive field: AUC on CIFAR-10, pixel AUC on MVTec-AD", plan, report)
+    Experiment("Receptive field: AUC on CIFAR-10, pixel AUC on MVTec-AD", plan, tables, figures)
 )

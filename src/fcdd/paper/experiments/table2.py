@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
+
+import torch
 
 from fcdd.paper import published
-from fcdd.paper.experiments import EXPERIMENTS, Experiment, Report
+from fcdd.paper.experiments import EXPERIMENTS, Experiment
+from fcdd.paper.figures import Pixels, at_ranks, heat, inputs, sheet, spread, truth
 from fcdd.paper.grid import Ledger, Task
 from fcdd.paper.options import Options
-from fcdd.paper.published import DEVIATION, MEAN
-from fcdd.paper.results import PIXEL_METRICS, Results, compared_metric, facts, gather, measured
+from fcdd.paper.published import DEVIATION, MEAN, Figure
+from fcdd.paper.results import PIXEL_METRICS, Results, compared_metric, facts, first_of_classes, measured, model_of
+from fcdd.paper.run import open_split
 from fcdd.paper.tables import NO_LIMIT, Cell, Table, with_mean
 
 SEMI = "fcdd semi-supervised"
@@ -46,9 +51,8 @@ def plan(options: Options) -> list[Task]:
     ]
 
 
-def report(options: Options, ledger: Ledger, tasks: Sequence[Task]) -> Report:
+def tables(options: Options, results: Results, tasks: Sequence[Task]) -> list[Table]:
     """Both ways to take a pixel AUC, each in a column of its own, and the image AUC of the same models."""
-    results = gather(ledger, tasks)
     compared = compared_metric(options)
     ran = {task.column for task in results}
     columns = [(name, metric) for name in COMPETITORS for metric in (PIXEL_METRICS if name in ran else (compared,))]
@@ -70,7 +74,7 @@ def report(options: Options, ledger: Ledger, tasks: Sequence[Task]) -> Report:
         _deviation([cells[at] for cells in rows.values()], name if metric == compared else "")
         for at, (name, metric) in enumerate(columns)
     ]
-    return Report([whole, _image_auc(results)])
+    return [whole, _image_auc(results)]
 
 
 def _cell(results: Results, row: str, name: str, metric: str, compared: str) -> Cell:
@@ -79,13 +83,18 @@ def _cell(results: Results, row: str, name: str, metric: str, compared: str) -> 
 
 
 def _deviation(cells: Sequence[Cell], name: str) -> Cell:
-    """The standard deviation over classes, beside the published one of `name`; of all classes or of none."""
-    ran = [cell.measured for cell in cells if cell.measured]
+    """The standard deviation over the classes that ran, beside the published one of `name`.
+
+    Where not all classes ran, the published figure is that of the paper's figures of the same classes.
+    """
+    ran = [cell for cell in cells if cell.measured]
+    seeds = sorted(set.intersection(*(set(cell.measured) for cell in ran))) if len(ran) > 1 else []
+    each = {seed: statistics.pstdev(cell.measured[seed] for cell in ran) for seed in seeds}
+    paper = published.figure("mvtec", name, DEVIATION)
     if 0 < len(ran) < len(cells):
-        return Cell()
-    seeds = sorted(set.intersection(*map(set, ran))) if ran else []
-    each = {seed: statistics.pstdev(of_class[seed] for of_class in ran) for seed in seeds}
-    return Cell(each, published.figure("mvtec", name, DEVIATION), NO_LIMIT)
+        known = [cell.published.value for cell in ran if cell.published]
+        paper = Figure(statistics.pstdev(known), "Table 2") if len(known) == len(ran) > 1 else None
+    return Cell(each, paper, NO_LIMIT)
 
 
 def _image_auc(results: Results) -> Table:
@@ -98,6 +107,27 @@ def _image_auc(results: Results) -> Table:
     return Table("Image AUC of the same models", "class", [COMPETITORS[name] for name in ("fcdd", SEMI)], rows)
 
 
+def figures(options: Options, ledger: Ledger, results: Results) -> list[Path]:
+    """One column a class: a nominal and an anomalous image, FCDD's heatmap by itself, truth (the paper's Figure 1)."""
+    shown: dict[str, list[Pixels]] = {"nominal": [], "anomalous": [], "FCDD": [], "truth": []}
+    first = first_of_classes({task: result for task, result in results.items() if task.column == "fcdd"})
+    for task in first:
+        split, recipe = open_split(task.job), task.job.recipe
+        scores = results[task]["scores"]
+        (anomalous,) = at_ranks(scores, split.labels, 1)
+        nominal = spread(scores, split.labels, 0, 1)[0]
+        image = split.test[torch.tensor([anomalous])]
+        shown["nominal"] += inputs(recipe, split.test[torch.tensor([nominal])])
+        shown["anomalous"] += inputs(recipe, image)
+        shown["FCDD"] += heat(model_of(ledger, task), image)
+        shown["truth"] += truth(split, [anomalous], recipe.size)["truth"]
+    if not first:
+        return []
+    path = options.output / "table2-heatmaps.png"
+    sheet(path, shown, [task.job.normal for task in first])
+    return [path]
+
+
 EXPERIMENTS.register("table2")(
-    Experiment("Table 2: pixel AUC on MVTec-AD, unsupervised and semi-supervised", plan, report)
+    Experiment("Table 2: pixel AUC on MVTec-AD, unsupervised and semi-supervised", plan, tables, figures)
 )
