@@ -27,7 +27,7 @@ def plates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def model(plates: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("model") / "plate.safetensors"
-    code, out, err = fcdd("train", plates / "train" / "good", "-o", path)
+    code, out, err = fcdd("train", plates / "train" / "good", "-o", path, "--quality", "fast")
     assert code == 0, err
     assert "trained on 21 good images" in out
     assert "smallest level this many images support is 12 %" in out
@@ -113,7 +113,7 @@ def test_a_few_defects_and_a_region_of_interest(plates: Path, tmp_path: Path) ->
     images.save_png(roi, tmp_path / "roi.png")
     code, out, err = fcdd(
         "train", plates / "train" / "good", "-o", tmp_path / "m.safetensors", "--roi", tmp_path / "roi.png",
-        "--defects", plates / "test" / "stain", "--masks", plates / "ground_truth" / "stain",
+        "--defects", plates / "test" / "stain", "--masks", plates / "ground_truth" / "stain", "--quality", "fast",
     )  # fmt: skip
     assert code == 0, err
     assert "and 3 defects" in out
@@ -124,7 +124,7 @@ def test_a_few_defects_and_a_region_of_interest(plates: Path, tmp_path: Path) ->
 
 def test_whole_images_of_other_things(plates: Path, tmp_path: Path) -> None:
     stains = ["--defects", plates / "test" / "stain", "--whole"]
-    command = ["train", plates / "train" / "good", "-o", tmp_path / "m.safetensors", *stains]
+    command = ["train", plates / "train" / "good", "-o", tmp_path / "m.safetensors", *stains, "--quality", "fast"]
     code, _, err = fcdd(*command, "--masks", plates / "ground_truth" / "stain")
     assert (code, "no masks" in err) == (2, True)
     code, out, err = fcdd(*command, "--json")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fcdd import folders
+from fcdd.batch import local
 
 from ..invoke import fcdd
 from .conftest import Line
@@ -91,7 +91,7 @@ def test_an_error_of_fcdd_itself_has_a_code_of_its_own(debug: str, line: Line, m
         raise ZeroDivisionError("by zero")
 
     monkeypatch.setenv("FCDD_DEBUG", debug)
-    monkeypatch.setattr(folders, "usable", broken)
+    monkeypatch.setattr(local, "predict", broken)
     code, out, err = fcdd("predict", line.model, line.images, "-o", line.root / "out")
     assert (code, out) == (3, "")
     assert "unexpected ZeroDivisionError: by zero" in err
@@ -104,7 +104,7 @@ def test_ctrl_c_is_no_verdict(line: Line, monkeypatch: pytest.MonkeyPatch) -> No
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(folders, "usable", interrupted)
+    monkeypatch.setattr(local, "predict", interrupted)
     assert fcdd("predict", line.model, line.images, "-o", line.root / "out")[0] == 130
 
 

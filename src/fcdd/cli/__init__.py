@@ -4,6 +4,7 @@ from fcdd.cli import (  # noqa: F401  each registers its command
     audit,
     calibrate,
     check,
+    compare,
     demo,
     drift,
     evaluate,
@@ -13,7 +14,10 @@ from fcdd.cli import (  # noqa: F401  each registers its command
     run,
     serve,
     train,
+    watch,
 )
 from fcdd.cli.common import app
+from fcdd.cli.life import arrange
 
+arrange(app)
 __all__ = ["app"]

@@ -80,6 +80,7 @@ def _audit(model: Path, parts: Path, output: Path, skip_bad: bool, json_: bool) 
         f"page      {output}",
         f"findings  {findings}",
         *([f"region    {roi} (for --roi, see the page)"] if roi else []),
+        then=f"open {output} in a browser: each finding says what to do",
     )
     return found
 
@@ -89,4 +90,10 @@ def _compare(before: Path, after: Path, clean: Path | None, output: Path, skip_b
 
     told = comparing.compare(before, after, clean, skip_bad)
     write_atomically(output, utf8(comparing.page(told)))
-    tell({**told.to_dict(), "report": str(output)}, json_, *comparing.lines(told), f"page      {output}")
+    tell(
+        {**told.to_dict(), "report": str(output)},
+        json_,
+        *comparing.lines(told),
+        f"page      {output}",
+        then=f"open {output}",
+    )

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fcdd.cli.common import SOMETHING_WRONG, Json, app, reported, tell
+from fcdd.cli.common import SOMETHING_WRONG, Json, app, command, reported, tell
+from fcdd.folders import layout
 
 
 @app.command()
@@ -20,6 +21,13 @@ def check(
         from fcdd.check import check as examine
 
         diagnosis = examine(root, quiet=json_)
-        tell(diagnosis.to_dict(), json_, diagnosis.text())
+        good = layout(root).train if root.is_dir() else root
+        ready = command("train", good, "-o", "part.safetensors")
+        tell(
+            diagnosis.to_dict(),
+            json_,
+            diagnosis.text(),
+            then=ready if diagnosis.ok else "mend the errors, then check again",
+        )
     if not diagnosis.ok:
         raise typer.Exit(SOMETHING_WRONG)

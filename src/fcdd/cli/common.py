@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import fcdd
 from fcdd.errors import FcddError, OutputError
+from fcdd.framing import Fit
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -42,6 +44,7 @@ EXTRAS = {
     **dict.fromkeys(("ray", "pyarrow"), "cluster"),
     **dict.fromkeys(("fastapi", "uvicorn", "starlette", "multipart", "prometheus_client"), "serve"),
     "openvino": "openvino",
+    "fpdf": "pdf",
     "matplotlib": "paper",
 }
 
@@ -63,6 +66,10 @@ def not_negative(value: float | None) -> float | None:
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 SkipBad = Annotated[bool, typer.Option(help="Leave out files that cannot be read.")]
 Threads = Annotated[int, typer.Option(min=0, help="CPU threads; 0 takes all cores.")]
+FitOption = Annotated[
+    Fit | None,
+    typer.Option("--fit", help="crop, pad or stretch images of another aspect than trained; else refused."),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Of all random choices; the same seed gives the same result.")]
 
 
@@ -140,9 +147,14 @@ def set_threads(count: int) -> None:
         torch.set_num_threads(count)
 
 
-def tell(values: dict[str, Any], as_json: bool, *lines: str) -> None:
-    """The answer of a command: one JSON object for scripts, or lines for people."""
-    typer.echo(json.dumps(values) if as_json else "\n".join(lines))
+def tell(values: dict[str, Any], as_json: bool, *lines: str, then: str) -> None:
+    """The answer of a command: one JSON object for scripts, or lines for people, the last of which is the next step."""
+    typer.echo(json.dumps(values) if as_json else "\n".join([*lines, f"next      {then}"]))
+
+
+def command(*words: object) -> str:
+    """A command line of fcdd to be copied, with names quoted where a shell needs it."""
+    return shlex.join(["fcdd", *map(str, words)])
 
 
 @app.callback(invoke_without_command=True)
@@ -153,6 +165,12 @@ def main(version: Annotated[bool, typer.Option("--version", help="Print the vers
     if version:
         typer.echo(fcdd.__version__)
         raise typer.Exit
+
+
+def warned(told: dict[str, Any]) -> list[str]:
+    """Lines of what makes the verdicts less sure, such as a light that is not that of the calibration."""
+    sentences = [*told.get("warnings", []), (told.get("looks") or {}).get("sentence")]
+    return [f"warning   {sentence}" for sentence in sentences if sentence]
 
 
 def figure_lines(told: dict[str, Any]) -> list[str]:

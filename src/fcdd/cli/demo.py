@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from fcdd import images
-from fcdd.cli.common import Json, Seed, Threads, app, figure_lines, reported, set_threads, tell
+from fcdd.cli.common import Json, Seed, Threads, app, command, figure_lines, reported, set_threads, tell
 from fcdd.cli.evaluate import evaluate_model
 from fcdd.cli.train import TrainOptions, train_model
 from fcdd.files import write_atomically
@@ -83,4 +83,5 @@ def demo(
             f"plates    {figures['plates']}   (try the other commands on them)",
             f"page      {figures['report']}",
             f"image     {figures['picture']}",
+            then=f"open {figures['report']} in a browser; then your own parts: {command('check', 'GOOD-IMAGES')}",
         )

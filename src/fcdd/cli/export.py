@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from fcdd import folders
-from fcdd.cli.common import Json, Threads, app, reported, set_threads, suffixed, tell
+from fcdd.cli.common import Json, Threads, app, command, reported, set_threads, suffixed, tell
 from fcdd.errors import DataError
 from fcdd.outputs import claimed
 
@@ -49,4 +49,10 @@ def export(
         with claimed([target], inputs=[model, images], overwrite=overwrite):
             set_threads(threads)
             told = export_model(model, target, images, precision, quiet=json_)
-        tell(told, json_, told["sentence"], f"model     {told['model']}   ({told['megabytes']:.1f} MB)")
+        tell(
+            told,
+            json_,
+            told["sentence"],
+            f"model     {told['model']}   ({told['megabytes']:.1f} MB)",
+            then=f"on the line: {command('serve', target)}, or {command('watch', target, 'FOLDER')}",
+        )

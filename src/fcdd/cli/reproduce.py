@@ -13,8 +13,10 @@ from typer.core import TyperCommand
 from fcdd.cli.common import SOMETHING_WRONG, Json, app, not_negative, place_of, refuse_unused, reported, tell
 
 if TYPE_CHECKING:
-    from fcdd.paper.experiments import Report
     from fcdd.paper.grid import Status
+    from fcdd.paper.tables import Table
+
+ALL = "all"  # in the place of an experiment: every one of them, into one folder
 
 
 class ListsExperiments(TyperCommand):
@@ -25,13 +27,13 @@ class ListsExperiments(TyperCommand):
         from fcdd.paper.experiments import EXPERIMENTS
 
         lines = [f"{name}: {experiment.title}." for name, experiment in EXPERIMENTS.items()]
-        self.epilog = "\n\n".join(["Experiments:", *lines])
+        self.epilog = "\n\n".join([self.epilog or "", "Experiments:", *lines])
         super().format_help(ctx, formatter)
 
 
 @app.command(cls=ListsExperiments)
 def reproduce(
-    experiment: Annotated[str, typer.Argument(help="Which one; they are listed below.")],
+    experiment: Annotated[str, typer.Argument(help="Which one, or all; they are listed below.")],
     data: Annotated[Path, typer.Option(help="Folder that holds the datasets.", envvar="FCDD_DATA")] = Path("data"),
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of results, tables and figures.")] = Path(
         "results"
@@ -65,19 +67,28 @@ def reproduce(
             "--status", help="Only show how far the last run into the output folder is; needs no other option."
         ),
     ] = False,
+    keep: Annotated[
+        Path | None, typer.Option(help="Folder for a small file a finished job, which tables can be made from again.")
+    ] = None,
     json_: Json = False,
 ) -> None:
-    """Run an experiment of the paper and write its tables and figures beside the published ones.
+    """Run an experiment of the paper, or `all`, and write its tables and figures beside the published ones.
 
     What is done is not run again; a stopped or killed job goes on from its checkpoint with the next call.
     """
     with reported(f"Go on with the same command: fcdd {' '.join(sys.argv[1:])}"):
-        from fcdd.paper import grid
+        from fcdd.paper import grid, kept
         from fcdd.paper.experiments import EXPERIMENTS, publish
         from fcdd.paper.options import Options
         from fcdd.training import recipe as recipes
 
-        planned = EXPERIMENTS[experiment]
+        names = list(EXPERIMENTS) if experiment == ALL else [experiment]
+        if experiment == ALL:
+            named = {"classes": classes, "datasets": datasets, "methods": methods, "keep": keep}
+            refuse_unused(
+                "not with all, where experiments differ in it", **{name: one or None for name, one in named.items()}
+            )
+        planned = {name: EXPERIMENTS[name] for name in names}
         on_ray, address = place_of(on)
         if on_ray:
             refuse_unused("not with --on ray, where --cpus says how many run at a time", workers=workers or None)
@@ -101,13 +112,17 @@ def reproduce(
             corpus=oe,
             overrides=dict(recipes.parse_override(text) for text in set_ or []),
         )
-        if status:
-            options = Options.remembered(output, experiment) or options
-        ledger, tasks = grid.Ledger(output), planned.plan(options)
+        ledger = grid.Ledger(output)
+        plans = {}
+        for name in names:
+            chosen = (Options.remembered(output, name) if status else None) or options
+            plans[name] = (chosen, planned[name].plan(chosen))
+        tasks = list(dict.fromkeys(task for _, own in plans.values() for task in own))
         if status:
             _tell_status(grid.status(ledger, tasks, workers), json_)
             return
-        options.remember(experiment)
+        for name in names:
+            options.remember(name)
         if retry_failed:
             ledger.forgive(tasks)
         if on_ray:
@@ -119,9 +134,13 @@ def reproduce(
             from fcdd.paper.workers import run_locally
 
             run_locally(ledger, tasks, workers, json_, checkpoint_seconds)
-        report, files = publish(experiment, options, ledger, tasks)
+        made = [publish(name, options, ledger, own) for name, (_, own) in plans.items()]
+        tables = [table for report, _ in made for table in report.tables]
+        files = [path for _, written in made for path in written]
+        if keep is not None:
+            files += kept.keep(keep, experiment, options, ledger, tasks)
         reached = grid.status(ledger, tasks, workers)
-        _tell_report(report, files, reached, json_)
+        _tell_report(tables, files, reached, json_)
         if reached.failed:
             raise typer.Exit(SOMETHING_WRONG)
 
@@ -134,21 +153,25 @@ def _tell_status(status: Status, as_json: bool) -> None:
     left = "unknown" if status.seconds_left is None else f"about {_duration(status.seconds_left)}"
     lines = [f"done {status.done}  failed {status.failed}  running {status.running}  left {status.left}"]
     lines += [f"time left {left}"] if status.left or status.running else []
-    tell(asdict(status), as_json, *lines, *_failures(status))
+    waiting = status.left or status.running or status.failed
+    then = "go on with the same command without --status" if waiting else "the tables are in the output folder"
+    tell(asdict(status), as_json, *lines, *_failures(status), then=then)
 
 
-def _tell_report(report: Report, files: list[Path], status: Status, as_json: bool) -> None:
+def _tell_report(tables: list[Table], files: list[Path], status: Status, as_json: bool) -> None:
     from fcdd.paper.tables import markdown
 
     cells = [
         {"table": table.title, "row": row, "column": column, "text": cell.text(), "mean": cell.mean}
-        for table in report.tables
+        for table in tables
         for row, held in table.rows.items()
         for column, cell in zip(table.columns, held, strict=True)
     ]
     values = {"status": asdict(status), "cells": cells, "files": [str(path) for path in files]}
     summary = f"done {status.done}  failed {status.failed}  running {status.running}  left {status.left}"
-    tell(values, as_json, markdown(report.tables), summary, *_failures(status), *(f"  {path}" for path in files))
+    then = "run the failed jobs again with --retry-failed" if status.failed else f"open {files[0]}"
+    written = [f"  {path}" for path in files]
+    tell(values, as_json, markdown(tables), summary, *_failures(status), *written, then=then)
 
 
 def _failures(status: Status) -> list[str]:

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
-from fcdd.cli.common import Json, Seed, Threads, app, not_negative, reported, set_threads
-from fcdd.outputs import resumed_folder
+from fcdd.cli.common import Json, Seed, Threads, app, command, not_negative, reported, set_threads
+from fcdd.outputs import RESULT, resumed_folder, working_folder
 from fcdd.training.recipe import names
 
-ENTRIES = ("result.json", "model.safetensors", "heatmaps.png", "checkpoint.safetensors")  # of a run's folder
+ENTRIES = (RESULT, "model.safetensors", "heatmaps.png", "checkpoint.safetensors")  # of a run's folder
 
 
 @app.command()
@@ -66,10 +66,16 @@ def run(
             authors_protocol=authors_protocol,
         )
         folder = output or Path("runs") / f"{Path(recipe).stem}-{normal}-seed{seed}"
+        identity = json.dumps(job.identity, sort_keys=True)
         first = os.environ.get("RANK", "0") == "0"  # of several processes, one looks after the folder
-        alone = resumed_folder(folder, ENTRIES, inputs=[data, file], overwrite=overwrite) if first else nullcontext()
-        with alone:
-            _print_result(run_job(job, folder, quiet=json_, checkpoint_seconds=checkpoint_seconds), json_)
+        opened = (
+            resumed_folder(folder, ENTRIES, identity, inputs=[data, file], overwrite=overwrite)
+            if first
+            else nullcontext(working_folder(folder, identity, overwrite))
+        )
+        with opened as work:
+            result = run_job(job, work, folder, quiet=json_, checkpoint_seconds=checkpoint_seconds)
+        _print_result(result, json_)
 
 
 def _print_result(result: dict[str, Any], as_json: bool) -> None:
@@ -88,3 +94,4 @@ def _print_result(result: dict[str, Any], as_json: bool) -> None:
         typer.echo(f"  training            {result['images_per_second']:.1f} images/s, data {result['data_share']:.1%}")
     typer.echo(f"  heatmaps            {result['files']['heatmaps']}")
     typer.echo(f"  model               {result['files']['model']}")
+    typer.echo(f"next      use it like any other: {command('predict', result['files']['model'], 'IMAGES')}")

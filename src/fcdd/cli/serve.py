@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fcdd.cli.common import Threads, app, reported
+from fcdd.cli.common import FitOption, Threads, app, command, reported
 from fcdd.errors import FcddError
 from fcdd.serve.limits import MEGA, Limits
 
@@ -16,7 +21,9 @@ MOST_MILLIONS = 1000  # bytes of a body, pixels of an image
 
 @app.command()
 def serve(
-    models: Annotated[list[Path], typer.Argument(help="Model files that `fcdd export` wrote.")],
+    models: Annotated[
+        list[Path], typer.Argument(help="Model files of `fcdd export`; those of `fcdd train` are exported first.")
+    ],
     host: Annotated[str, typer.Option(help="Address to listen on; others than loopback need a token.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8000,
     token: Annotated[
@@ -28,12 +35,14 @@ def serve(
     max_pixels: Annotated[float, typer.Option(help="Megapixels of an image.")] = Limits.pixels / MEGA,
     timeout: Annotated[float, typer.Option(help="Seconds to answer in.")] = Limits.seconds,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    fit: FitOption = None,
     threads: Threads = 0,
     proxy: Annotated[
         list[str] | None, typer.Option(help="Address of a proxy that is believed who its clients are; repeatable.")
     ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print address and models as JSON when it is ready.")] = False,
 ) -> None:
-    """Serve exported models over HTTP, with a page to try them on."""
+    """Serve models over HTTP, with a page to try them on."""
     with reported():
         try:
             from fcdd.serve import server
@@ -50,7 +59,30 @@ def serve(
             pixels=_millions("--max-pixels", max_pixels),
             seconds=timeout,
         )
-        server.run(models, host, port, token, limits, threads, log_level, proxy or [])
+
+        def ready(address: str, names: Sequence[str]) -> None:
+            said = f"open {address} in a browser ({', '.join(names)}); stop with Ctrl-C"
+            typer.echo(json.dumps({"address": address, "models": list(names)}) if json_ else said)
+            sys.stdout.flush()
+
+        with tempfile.TemporaryDirectory(prefix="fcdd-") as folder:
+            exported = [_exported(model, Path(folder) / str(place), threads) for place, model in enumerate(models)]
+            server.run(exported, host, port, token, limits, threads, log_level, proxy or [], ready, fit)
+
+
+def _exported(model: Path, folder: Path, threads: int) -> Path:
+    """The model, or what `fcdd export` makes of it in `folder`: in a process of its own, because it needs torch."""
+    if model.suffix != ".safetensors":
+        return model
+    target = folder / f"{model.stem}.onnx"
+    typer.echo(f"exporting {model}; `{command('export', model)}` once spares this at every start", err=True)
+    process = [sys.executable, "-m", "fcdd.cli", "export", str(model), "-o", str(target), "--json"]
+    process += ["--threads", str(threads)]
+    done = subprocess.run(process, capture_output=True, text=True)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1].removeprefix("error: ")
+        raise FcddError(f"{model}: could not be exported. {reason}")
+    return target
 
 
 def _millions(option: str, value: float) -> int:

@@ -5,21 +5,26 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
 from fcdd import folders, images
+from fcdd.check.background import Watch
+from fcdd.check.foreground import propose
 from fcdd.cli.common import (
+    FitOption,
     Json,
     Seed,
     SkipBad,
     Threads,
     app,
+    command,
     refuse_unused,
     reported,
     set_threads,
@@ -29,21 +34,30 @@ from fcdd.cli.common import (
 )
 from fcdd.detector.settings import Settings
 from fcdd.errors import DataError
+from fcdd.framing import Fit
+from fcdd.metrics import auroc, auroc_interval
 from fcdd.nn.architecture import Architecture
 from fcdd.outputs import claimed, together
-from fcdd.report import inspection, render
+from fcdd.report import Card, inspection, render
+
+if TYPE_CHECKING:
+    from fcdd.detector.detector import Detector
+
+AUTO = Path("auto")  # instead of a mask: the parts are found on their background
 
 
 @dataclass(frozen=True)
 class TrainOptions:
     """What a user may say about a training besides its images."""
 
-    roi: Path | None = None
+    roi: Path | None = None  # a mask, or AUTO
+    fit: Fit | None = None  # what becomes of images of another aspect than most
     ignore: Path | None = None
     max_false_rejects: float | None = None
     review: float | None = None
     seed: int = 0
     method: str = Settings.method
+    quality: str = Settings.quality
     network: str = Architecture.trunk
     epochs: int = 0  # of a network of the paper; 0 for its own number
     weights: Path | None = None
@@ -71,8 +85,9 @@ def train_model(
     if options.outliers is None:
         refuse_unused("only with --outliers", outlier_limit=options.outlier_limit or None)
     suffixed(output, ".safetensors")
-    files = [output, output.with_suffix(".html")]
-    read = [good, defects, masks, options.outliers, options.roi, options.ignore, options.weights, options.neutralise]
+    files = [output, output.with_suffix(".html"), *([output.with_suffix(".roi.png")] if options.roi == AUTO else [])]
+    mask = None if options.roi == AUTO else options.roi
+    read = [good, defects, masks, options.outliers, mask, options.ignore, options.weights, options.neutralise]
     with claimed(files, inputs=read, overwrite=overwrite):
         return _trained(good, defects, masks, output, options, quiet)
 
@@ -91,13 +106,20 @@ def _trained(
     known = cues.read(options.neutralise) if options.neutralise else []
     learner = LEARNERS[options.method]
     settings = Settings(
-        learner.architecture(options.network),
+        learner.network(options.network, options.quality),
         method=options.method,
+        quality=options.quality,
         max_false_rejects=options.max_false_rejects,
         review=options.review,
         epochs=options.epochs,
     )
-    detector = Detector(settings, seed=options.seed, roi=cues.outside(known, _region(options)), weights=options.weights)
+    detector = Detector(
+        settings,
+        seed=options.seed,
+        roi=cues.outside(known, _region(options, found.good)),
+        weights=options.weights,
+        framing=options.fit,
+    )
     work = output.with_name(f".{output.name}.work")
     pasted = [cue for cue in known if cue.mend == cues.PASTE]
     detector.fit(
@@ -117,15 +139,31 @@ def _trained(
         ["good, held out"] * len(held) + [f"{kind}, trained on" for kind in found.kinds],
         [*(None for _ in held), *found.masks],
     )
-    _, items, _ = inspection.evaluate(detector, shown, quiet=quiet)
+    watched = Watch(detector, found.good)
+    _, items, _ = inspection.evaluate(detector, shown, quiet=quiet, each=watched)
+    # Defects that were learnt prove nothing: they are shown, and counted nowhere.
+    items = [replace(item, label=None) if item.label else item for item in items]
     seconds = time.monotonic() - begun
     subtitle = (
-        f"Trained on {len(found.good) - len(held)} good images in {seconds:.0f} s; below are images it did not see"
+        f"Trained on {len(found.good) - len(held)} good images in {seconds:.0f} s; below are good images it did not see"
+        + (
+            f", and the {len(found.defects)} labelled defects it learnt from, which count nowhere"
+            if found.defects
+            else ""
+        )
     )
-    shown_page = inspection.report(output.stem, subtitle, items, detector.calibration, inspection.model_card(detector))
-    with together([output, page]) as draft:
+    card, cards = inspection.model_card(detector), _cross_validated(detector)
+    warnings = [watched.sentence]
+    shown_page = inspection.report(
+        output.stem, subtitle, items, detector.calibration, card, cards=cards, warnings=warnings
+    )
+    proposed = output.with_suffix(".roi.png") if options.roi == AUTO else None
+    with together([output, page, *([proposed] if proposed else [])]) as draft:
         detector.save(draft / output.name)
         render(shown_page, draft / page.name)
+        if proposed:
+            assert detector.roi is not None
+            images.save_png(detector.roi, draft / proposed.name)
     shutil.rmtree(work, ignore_errors=True)
     return {
         "model": str(output),
@@ -136,8 +174,24 @@ def _trained(
         "defects": len(found.defects),
         "skipped": [str(error) for error in found.bad],
         "seconds": seconds,
+        "roi": {"share": float(detector.inside.mean()), "mask": str(proposed) if proposed else None},
+        "cross_validated_auroc": float(cards[0].value) if cards else None,
+        "warnings": [warning for warning in warnings if warning],
         "guarantee": detector.calibration.promise,
     }
+
+
+def _cross_validated(detector: Detector) -> list[Card]:
+    """The AUROC of the labelled defects, each scored by a head that had not seen it, against the calibration images."""
+    bad, good = detector.held_out_defects, detector.calibration.scores
+    if not bad:
+        return []
+    low, high = auroc_interval([*good, *bad], [0] * len(good) + [1] * len(bad))
+    note = (
+        f"How often a labelled defect scores higher than a good part, each scored by a head that had not seen it "
+        f"({len(bad)} defects in folds). With 95 % confidence between {low:.3f} and {high:.3f}."
+    )
+    return [Card("Image AUROC, cross-validated", f"{auroc([*good, *bad], [0] * len(good) + [1] * len(bad)):.3f}", note)]
 
 
 def _outliers(options: TrainOptions) -> list[Path] | None:
@@ -148,18 +202,28 @@ def _outliers(options: TrainOptions) -> list[Path] | None:
     return paths[:: max(1, -(-len(paths) // options.outlier_limit))] if options.outlier_limit else paths
 
 
-def _region(options: TrainOptions) -> NDArray[np.bool_] | None:
-    """Where to look: inside --roi, outside --ignore."""
+def _region(options: TrainOptions, good: Sequence[Path]) -> NDArray[np.bool_] | None:
+    """Where to look: inside --roi, which may be found from good images, and outside --ignore."""
     if options.roi is None and options.ignore is None:
         return None
-    roi = None if options.roi is None else images.load_mask(options.roi)
     ignore = None if options.ignore is None else images.load_mask(options.ignore)
+    roi = None if options.roi is None else _mask(options.roi, good, None if ignore is None else ignore.shape)
     if roi is not None and ignore is not None and roi.shape != ignore.shape:
         raise DataError(f"{options.roi} and {options.ignore} have different sizes; make them equal")
     if roi is None:
         assert ignore is not None
         return ~ignore
     return roi if ignore is None else roi & ~ignore
+
+
+def _mask(roi: Path, good: Sequence[Path], shape: tuple[int, ...] | None) -> NDArray[np.bool_]:
+    """The mask of --roi; one that is proposed takes the `shape` of the other mask where there is one."""
+    if roi != AUTO:
+        return images.load_mask(roi)
+    found = propose(good).mask
+    if shape is None:
+        return found
+    return np.asarray(images.resize(found.astype(np.uint8) * np.uint8(255), (shape[0], shape[1])) >= 128)
 
 
 @app.command()
@@ -177,8 +241,11 @@ def train(
     whole: Annotated[
         bool, typer.Option(help="The labelled images show other things than the part, not defects on it.")
     ] = False,
-    roi: Annotated[Path | None, typer.Option(help="Mask of where to look.")] = None,
+    roi: Annotated[
+        Path | None, typer.Option(help="Mask of where to look; auto finds the parts on a plain background.")
+    ] = None,
     ignore: Annotated[Path | None, typer.Option(help="Mask of where not to look.")] = None,
+    fit: FitOption = None,
     neutralise: Annotated[
         Path | None, typer.Option(help="Findings of `fcdd audit`: their cues shall not count.")
     ] = None,
@@ -191,8 +258,11 @@ def train(
     seed: Seed = 0,
     method: Annotated[
         str,
-        typer.Option(help="nominal describes good parts in closed form; fcdd is the paper's; sum adds up both."),
-    ] = "nominal",
+        typer.Option(help="sum is the most accurate; nominal describes good parts alone; fcdd is the paper's."),
+    ] = "sum",
+    quality: Annotated[
+        str, typer.Option(help="Of --method sum: fast, standard, or fine for the last point of accuracy.")
+    ] = "standard",
     network: Annotated[
         str,
         typer.Option(
@@ -217,11 +287,13 @@ def train(
         set_threads(threads)
         options = TrainOptions(
             roi=roi,
+            fit=fit,
             ignore=ignore,
             max_false_rejects=max_false_rejects,
             review=review,
             seed=seed,
             method=method,
+            quality=quality,
             network=network,
             epochs=epochs,
             weights=weights,
@@ -238,8 +310,12 @@ def train(
             f"trained on {told['good'] - told['calibration']} good images"
             + (f" and {told['defects']} defects" if told["defects"] else "")
             + f" in {told['seconds']:.0f} s",
+            *([f"looks at {told['roi']['share']:.0%} of the image"] if told["roi"]["share"] < 1 else []),
             told["guarantee"],
+            *(f"warning   {line}" for line in told["warnings"]),
             *(f"skipped {line}" for line in told["skipped"]),
             f"model     {told['model']}",
             f"report    {told['report']}",
+            *([f"region    {told['roi']['mask']} (change it, and give it to --roi)"] if told["roi"]["mask"] else []),
+            then=f"open the report in a browser; then judge parts: {command('predict', output, 'IMAGES', '-o', 'out')}",
         )
