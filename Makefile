@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: install dev demo test test-browser lint docs notebook bench bench-methods bench-detector bench-runtime bench-serve attack dist clean
+.PHONY: install dev demo test test-browser lint docs notebook bench paper-page bench-methods bench-detector bench-verdicts bench-runtime bench-speed bench-serve attack dist clean
 
 install: .venv/installed
 
@@ -54,8 +54,15 @@ bench-serve: dev
 attack: dev
 	$(BIN)/python benchmarks/attack.py --minutes $(or $(MINUTES),15)
 
+bench-verdicts: dev
+	$(BIN)/python benchmarks/verdicts.py --data $(DATA)
+
 bench-runtime: dev
 	$(BIN)/python benchmarks/runtime.py --data $(DATA)
+
+# DATA is one class, BEFORE a checkout of an earlier state.
+bench-speed: dev
+	$(BIN)/python benchmarks/speed.py --data $(DATA) --before $(BEFORE)
 
 bench-methods: dev
 	$(BIN)/python benchmarks/methods.py --data $(DATA)
@@ -65,6 +72,10 @@ bench-detector: dev
 
 bench: dev
 	$(BIN)/python benchmarks/method.py
+
+# The tables of docs/results/paper.md from the results that are kept; nothing is run.
+paper-page: dev
+	$(BIN)/python benchmarks/paper_page.py
 
 # build/ would bring files that are no longer in src into the wheel.
 dist: dev

@@ -63,7 +63,8 @@ def keep(image: Pixels, path: Path) -> None:
 def write_horses(data: Path, root: Path) -> None:
     """Other animals are good. A fifth of the training horses get the watermark; the real ones stay among them."""
     split = {"train": "trainval", "test": "test"}
-    random, real, place = np.random.default_rng(0), voc.watermarked(data), voc.folder(data)
+    random, place = np.random.default_rng(0), voc.folder(data)
+    real = {path.stem for path in voc.watermarked(data)}
     for part, name in split.items():
         rows = [line.split() for line in (place / "ImageSets" / "Main" / f"horse_{name}.txt").read_text().splitlines()]
         horses = [stem for stem, label in rows if label == "1" and stem not in real]

@@ -32,9 +32,11 @@ def main() -> None:
     for number, path in enumerate((options.before, options.after)):
         detector = Detector.load(path)
         seen = list(detector.inspect(files))
-        floor = detector.pixel_floor
+        floor = detector.calibration.usual
         peaks = [float(result.heatmap.max()) for _, result in seen]
-        span = min(2 * (detector.pixel_threshold - floor), float(np.median(peaks)) - floor)  # as on the audit's page
+        span = min(
+            2 * (detector.calibration.limits.review - floor), float(np.median(peaks)) - floor
+        )  # as on the audit's page
         for array, result in seen:
             if number == 0:
                 rows[0].append(array)

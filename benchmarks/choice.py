@@ -1,196 +1,122 @@
-"""How the detector's recipe was chosen, without its test labels: `python benchmarks/choice.py --data DATA`.
+"""What the parts of the default recipe count, and what that is worth on a class left out.
 
-Two ways, side by side. *Synthetic*: good training images held out from the fit get scratches, stains, pasted patches
-and foreign texture; a variant is judged by how well it tells them from the untouched ones. *Left out*: for every class
-the variant is taken that is best on the test images of the other classes; its figure on the class left out is what a
-new class may expect of such a choice. Every result is kept as one JSON file, so a stopped run goes on.
+For every class one detector is trained, and the maps of its parts are kept. Each candidate, a set of shares,
+adds them up and is judged on the test images. For each class the candidate that is best on all the others is taken and
+judged on it: that is what a class may expect that took no part in the choice. Every class is kept as a small file.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from choice_table import write_table
 from numpy.typing import NDArray
-from torch import Tensor
 
 from fcdd import folders, images, metrics
-from fcdd.anomalies import synthetic
 from fcdd.data.sources import Images
-from fcdd.detector.result import Grid, score_of
-from fcdd.detector.settings import Settings
-from fcdd.nn import planes as planes_module
-from fcdd.nn.architecture import Architecture
-from fcdd.nn.description import Description
-from fcdd.nn.planes import Planes
-from fcdd.nn.trunks import Block, LiteTrunk
-from fcdd.seeds import generator_of
-from fcdd.training import bank
-from fcdd.training.learners import LEARNERS
+from fcdd.detector.detector import Detector
+from fcdd.detector.result import score_of
+from fcdd.training.learners import total
 
-KINDS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {name: synthetic.KINDS[name] for name in synthetic.LOCAL}
-HELD = 30  # good images that get defects, of those that the fit holds out
-TOPS = (0.001, 0.003, 0.01, 0.03, 0.1, 1.0)
-SIGMAS = (4.0, 8.0, 12.0, 16.0)
-
-
-@dataclass(frozen=True)
-class Variant:
-    """What is chosen among; the defaults are where the choice started."""
-
-    size: int = LEARNERS["nominal"].largest
-    taps: tuple[int, ...] = (2, 4, 7, 10)
-    planes: int = Architecture.planes
-    directions: int = Architecture.directions
-    shrink: float = 0.03
-    scatter: float = planes_module.SCATTER
-
-    def __str__(self) -> str:
-        changed = [f"{k} {v}" for k, v in asdict(self).items() if v != getattr(Variant(), k)]
-        return ", ".join(changed) or "start"
-
-
-def variants() -> list[Variant]:
-    """The start, and each of its values changed alone."""
-    base = Variant()
-    changes: list[dict[str, Any]] = [{}]
-    changes += [{"taps": taps} for taps in ((2, 4, 10), (4, 7, 10), (4, 10))]
-    changes += [{"planes": p, "directions": d} for p, d in ((1, 128), (16, 32), (64, 1), (64, 16), (256, 16))]
-    changes += [{"shrink": s} for s in (0.003, 0.01, 0.1, 0.3)]
-    changes += [{"scatter": s} for s in (0.0, 0.5, 1.0)]
-    changes += [{"size": 256}, {"size": 320}]
-    return [replace(base, **change) for change in changes]
-
-
-@dataclass(frozen=True)
-class Pictures:
-    """One picture set: images (N, 3, H, W) uint8, masks (N, H, W) bool, and what each shows."""
-
-    name: str
-    pixels: Tensor
-    masks: NDArray[np.bool_]
-    kinds: list[str]
-
-
-def sets_of(root: Path, size: int, held: list[Path]) -> Iterator[Pictures]:
-    """The held-out good images with each synthetic defect, and the official test images."""
-    clean = Images(held, (size, size))[torch.arange(len(held))]
-    parts, masks, kinds = [clean], [np.zeros((len(held), size, size), np.bool_)], ["good"] * len(held)
-    for kind, make in KINDS.items():
-        changed, mask = make(clean.float() / 255, generator_of(0, root.name, kind))
-        parts.append((changed * 255).round().to(torch.uint8))
-        masks.append(mask[:, 0].numpy().astype(np.bool_))
-        kinds += [kind] * len(held)
-    yield Pictures("synthetic", torch.cat(parts), np.concatenate(masks), kinds)
-    test = folders.read_test(root)
-    truth = np.zeros((len(test.paths), size, size), np.bool_)
-    for i, path in enumerate(test.mask_paths):
-        if path:
-            truth[i] = images.resize(images.load_mask(path).astype(np.uint8) * 255, (size, size)) > 127
-    pixels = Images(test.paths, (size, size))[torch.arange(len(test.paths))]
-    yield Pictures("test", pixels, truth, ["good" if y == 0 else "defect" for y in test.labels])
+Map = NDArray[np.float32]
+CANDIDATES = {
+    "planes alone": (1.0, 0.0, 0.0),
+    "centres alone": (0.0, 1.0, 0.0),
+    "head alone": (0.0, 0.0, 1.0),
+    "planes and centres": (1.25, 1.0, 0.0),
+    "planes and head": (1.25, 0.0, 0.15),
+    "centres and head": (0.0, 1.0, 0.15),
+    "1 : 1 : 0.15": (1.0, 1.0, 0.15),
+    "**1.25 : 1 : 0.15**": (1.25, 1.0, 0.15),
+    "1.5 : 1 : 0.15": (1.5, 1.0, 0.15),
+    "2 : 1 : 0.15": (2.0, 1.0, 0.15),
+    "1.25 : 1 : 0.1": (1.25, 1.0, 0.1),
+    "1.25 : 1 : 0.3": (1.25, 1.0, 0.3),
+    "1.25 : 1 : 1": (1.25, 1.0, 1.0),
+}
+OWN = "**1.25 : 1 : 0.15**"
+MARK = "<!-- Below: written by benchmarks/choice.py -->\n"
 
 
 @torch.inference_mode()
-def features_of(description: Description, pixels: Tensor) -> Tensor:
-    """(N, C, h, w) in half precision."""
-    return torch.cat([description.features(part.float()).half() for part in pixels.split(4)])
+def maps_of(detector: Detector, paths: list[Path]) -> dict[str, Map]:
+    """The cells (N, h, w) of each part."""
+    source = Images(paths, detector.grid.shape)
+    network = detector.network
+    found: list[dict[str, Map]] = []
+    for index in torch.arange(len(paths)).split(4):
+        parts = network.maps(source[index].float())  # type: ignore[operator]
+        found.append({name: cells[:, 0].numpy() for name, cells in parts.items()})
+    return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
 
 
-@torch.inference_mode()
-def judge(
-    description: Description, features: Tensor, channels: Tensor, pictures: Pictures, grid: Grid
-) -> dict[str, Any]:
-    """Image AUROC by share of the strongest cells, pixel AUROC by sigma; means over the kinds of defect."""
-    maps = torch.cat([description.describe(part[:, channels].float()) for part in features.split(8)])[:, 0].numpy()
-    inside = np.ones(maps.shape[1:], np.bool_)
-    kinds = np.array(pictures.kinds)
-    told: dict[str, Any] = {"image": {}, "pixel": {}}
-    for top in TOPS:
-        scores = np.array([score_of(cells, inside, top) for cells in maps])
-        told["image"][top] = {
-            k: metrics.auroc(scores[(kinds == k) | (kinds == "good")], (kinds == k)[(kinds == k) | (kinds == "good")])
-            for k in sorted(set(kinds) - {"good"})
-        }
-    for sigma in SIGMAS:
-        blurred = replace(grid, sigma=sigma)
+def job(root: Path) -> dict[str, Any]:
+    """Image and pixel AUROC of every candidate on one class."""
+    good, test = images.find(root / "train" / "good"), folders.read_test(root)
+    detector = Detector().fit(good)
+    maps = maps_of(detector, test.paths)
+    names = list(detector.network.PARTS)  # type: ignore[arg-type]
+    weights = detector.network.weights.numpy() / np.array([total.SHARES[name] for name in names])  # type: ignore[operator]
+    masks = [None if path is None else images.load_mask(path) for path in test.mask_paths]
+    told: dict[str, Any] = {"class": root.name}
+    for title, shares in CANDIDATES.items():
+        cells = sum(s * w * maps[name] for s, w, name in zip(shares, weights, names, strict=True))
         pixel = metrics.PixelHistogram()
-        for cells, mask in zip(maps, pictures.masks, strict=True):
-            pixel.update(blurred.heatmap(cells, mask.shape), mask)
-        told["pixel"][sigma] = pixel.auroc()
+        for one, mask in zip(cells, masks, strict=True):
+            shape = detector.grid.shape if mask is None else (mask.shape[0], mask.shape[1])
+            pixel.update(detector.grid.heatmap(one, shape), np.zeros(shape, np.bool_) if mask is None else mask)
+        scores = [score_of(one, detector.inside, detector.top) for one in cells]
+        told[title] = [round(metrics.auroc(scores, test.labels), 5), round(pixel.auroc(), 5)]
     return told
 
 
-def study(root: Path, size: int, wanted: list[Variant], runs: Path) -> None:
-    """All variants of one class at one size; the trunk runs once."""
-    paths = {v: runs / f"{root.name}-{str(v).replace(' ', '').replace('(', '').replace(')', '')}.json" for v in wanted}
-    wanted = [v for v in wanted if not paths[v].exists()]
-    if not wanted:
-        return
-    good = images.find(root / "train" / "good")
-    order = torch.randperm(len(good), generator=generator_of(0, "choice")).tolist()
-    held, kept = sorted(order[:HELD]), sorted(order[len(good) // 4 :])
-    base = Description(Architecture()).eval()
-    base.trunk.load()
-    training = Images([good[i] for i in kept], (size, size))
-    base.fit_light(training[torch.arange(0, len(kept), max(1, len(kept) // 64))].float())
-    cells = size // base.field.stride
-    vectors = bank.gather(base, training, torch.ones(cells**2, dtype=torch.bool), Settings.vectors, 0)
-    shown = [(p, features_of(base, p.pixels)) for p in sets_of(root, size, [good[i] for i in held])]
-    grid = Grid((size, size), base.field.stride, base.field.start, base.sigma)
-    for variant in wanted:
-        told = {"class": root.name, "variant": str(variant), **fitted(base, variant, vectors, shown, grid)}
-        paths[variant].write_text(json.dumps(told))
-        best = {
-            name: (np.mean(list(told[name]["image"][0.01].values())), told[name]["pixel"][8.0])
-            for name in ("synthetic", "test")
-        }
-        print(f"{root.name} {variant}: " + "  ".join(f"{k} {a:.4f} {b:.4f}" for k, (a, b) in best.items()), flush=True)
-
-
-def fitted(
-    base: Description, variant: Variant, vectors: Tensor, shown: list[tuple[Pictures, Tensor]], grid: Grid
-) -> dict[str, Any]:
-    """Fit one variant on the bank and judge it on every set."""
-    trunk = base.trunk
-    assert isinstance(trunk, LiteTrunk)
-    channels, start = [], 0
-    for tap in trunk.taps:
-        block = trunk.blocks[tap]
-        assert isinstance(block, Block)
-        width = block.project.conv.out_channels
-        channels += list(range(start, start + width)) if tap in variant.taps else []
-        start += width
-    chosen = torch.tensor(channels)
-    planes_module.SHRINK, planes_module.SCATTER = variant.shrink, variant.scatter
-    description = Description(Architecture(planes=variant.planes, directions=variant.directions)).eval()
-    description.whiten = planes_module.Whiten(len(channels))
-    description.planes = Planes(variant.planes, variant.directions, len(channels))
-    description.fit(vectors[:, chosen], generator_of(0, "planes"))
-    return {p.name: judge(description, features, chosen, p, grid) for p, features in shown}
+def page(runs: list[dict[str, Any]]) -> str:
+    """All candidates, and what the best on the other classes gives on a class."""
+    classes = [run["class"] for run in runs]
+    lines = ["## Shares\n", "| planes : centres : head | mean | " + " | ".join(classes) + " |"]
+    lines.append("|---" * (len(classes) + 2) + "|")
+    for title in CANDIDATES:
+        figures = np.array([run[title] for run in runs])
+        cells = " | ".join(f"{a:.3f} / {b:.3f}" for a, b in figures)
+        lines.append(f"| {title} | {figures[:, 0].mean():.4f} / {figures[:, 1].mean():.4f} | {cells} |")
+    lines += ["\n## Classes left out in turn\n", "| class left out | best on the others | on it | the recipe on it |"]
+    lines.append("|---|---|---|---|")
+    found = []
+    for run in runs:
+        others = [other for other in runs if other is not run]
+        best = max(CANDIDATES, key=lambda title: float(np.mean([sum(other[title]) for other in others])))
+        found.append(run[best])
+        own = run[OWN]
+        lines.append(
+            f"| {run['class']} | {best.strip('*')} | {run[best][0]:.4f} / {run[best][1]:.4f} "
+            f"| {own[0]:.4f} / {own[1]:.4f} |"
+        )
+    out, own = np.mean(found, 0), np.mean([run[OWN] for run in runs], 0)
+    lines.append(f"| **mean** | | **{out[0]:.4f} / {out[1]:.4f}** | **{own[0]:.4f} / {own[1]:.4f}** |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of MVTec classes")
-    parser.add_argument("--runs", type=Path, default=Path("runs/choice"))
     parser.add_argument("--output", type=Path, default=Path("docs/results"))
     parser.add_argument("--classes", nargs="*")
     options = parser.parse_args()
-    options.runs.mkdir(parents=True, exist_ok=True)
-    classes = options.classes or sorted(p.name for p in options.data.iterdir() if (p / "train").is_dir())
-    every = variants()
-    for size in sorted({v.size for v in every}, reverse=True):
-        for name in classes:
-            study(options.data / name, size, [v for v in every if v.size == size], options.runs)
-    write_table([json.loads(p.read_text()) for p in sorted(options.runs.glob("*.json"))], options.output)
+    kept = options.output / "runs" / "choice"
+    kept.mkdir(parents=True, exist_ok=True)
+    for name in options.classes or sorted(p.name for p in options.data.iterdir() if (p / "train").is_dir()):
+        path = kept / f"{name}.json"
+        if not path.exists():
+            path.write_text(json.dumps(job(options.data / name)))
+            print(name, json.loads(path.read_text())[OWN], flush=True)
+    runs = [json.loads(path.read_text()) for path in sorted(kept.glob("*.json"))]
+    target = options.output / "choice.md"
+    # What the decisions rest on is written by hand, above the mark.
+    target.write_text(target.read_text().partition(MARK)[0] + MARK + "\n" + page(runs))
 
 
 if __name__ == "__main__":

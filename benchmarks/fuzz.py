@@ -1,9 +1,9 @@
 """Feed files made up by Hypothesis to the readers of images, model files and folders.
 
-    python benchmarks/fuzz.py --minutes 10
+    python benchmarks/fuzz.py --minutes 10 --output docs/results
 
-Whatever is fed, the answer is a result or one of fcdd's own errors, and it comes within seconds. The tests run the same
-for some seconds (tests/test_fuzz.py).
+Whatever is fed, the answer is a result or one of fcdd's own errors, and it comes within seconds. Each reader gets so
+many minutes, the three beside each other. The tests run the same for half a minute each (tests/test_fuzz.py).
 """
 
 from __future__ import annotations
@@ -12,11 +12,16 @@ import argparse
 import io
 import itertools
 import json
+import multiprocessing
 import os
 import shutil
+import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +44,6 @@ TYPICAL = {
     "seed": 0,
     "grid": {"shape": [32, 32], "stride": 8, "start": 3.5, "sigma": 4.0},
     "calibration": {"scores": [0.1, 0.2], "review": 0.05, "reject": 0.01, "reject_above": None},
-    "pixel_threshold": 0.5,
-    "pixel_floor": 0.1,
     "card": {"good": 1, "calibration": 1, "defects": 0, "fingerprint": "", "trained": [], "versions": {}},
     "inside": ["1111"] * 4,
     "precision": "fp32",
@@ -206,13 +209,39 @@ TARGETS: dict[str, Target] = {
 }
 
 
-def fuzz(name: str, examples: int) -> tuple[int, int]:
-    """Feed `examples` files to one of the targets; how many were read, and how many refused with a typed error."""
+READERS = {"images": ("images",), "model files": ("models", "descriptions"), "folders": ("folders",)}
+ROUND = 200  # files of one target in a row
+
+
+@dataclass
+class Tally:
+    """What came of the files that were fed to a reader."""
+
+    read: int = 0
+    refused: int = 0  # with a typed error
+    findings: list[str] = field(default_factory=list)  # tracebacks of everything else
+
+
+def fuzz(reader: str, seconds: float) -> Tally:
+    """Feed files to the targets of one of `READERS` in turn until `seconds` are over."""
+    tally, end = Tally(), time.monotonic() + seconds
+    with tempfile.TemporaryDirectory() as folder:
+        for name in itertools.cycle(READERS[reader]):
+            try:
+                _feed(name, tally, Path(folder), end)
+            except Exception:
+                tally.findings.append(traceback.format_exc())
+            if time.monotonic() > end:
+                return tally
+    raise AssertionError("the cycle has no end")
+
+
+def _feed(name: str, tally: Tally, folder: Path, end: float) -> None:
+    """A round of files for one target. The smallest file that gets another answer raises it."""
     strategy, read = TARGETS[name]
-    told = {True: 0, False: 0}
 
     @settings(
-        max_examples=examples,
+        max_examples=ROUND,
         deadline=None,  # of processor time below: the machine may be busy with other things
         database=None,
         suppress_health_check=list(HealthCheck),
@@ -220,33 +249,53 @@ def fuzz(name: str, examples: int) -> tuple[int, int]:
     )
     @given(strategy)
     def one(made: Any) -> None:
+        if time.monotonic() > end:
+            return
         begun = time.process_time()
         try:
-            read(made, Path(folder))
-            told[True] += 1
+            read(made, folder)
+            tally.read += 1
         except FcddError:
-            told[False] += 1
+            tally.refused += 1
         assert time.process_time() - begun < SECONDS, "too slow"
 
-    with tempfile.TemporaryDirectory() as folder:
-        one()
-    return told[True], told[False]
+    one()
+
+
+def page(tallies: dict[str, Tally], minutes: float) -> str:
+    """The figures as a page of the documentation."""
+    lines = [
+        "# Made-up files",
+        "",
+        f"Files made up by Hypothesis, {minutes:g} minutes a reader (`python benchmarks/fuzz.py`): damaged images of",
+        "seven formats; damaged model files, graphs with a checksum that holds, and descriptions with any value at any",
+        "place; folders with names of any bytes, pipes and links. A finding is an answer that is neither a result nor",
+        f"one of fcdd's own errors, or one that takes more than {SECONDS:g} s of processor time.",
+        "",
+        "| reader | executions | read | refused with a typed error | findings |",
+        "|---|---|---|---|---|",
+    ]
+    for name, tally in tallies.items():
+        told = (tally.read + tally.refused + len(tally.findings), tally.read, tally.refused, len(tally.findings))
+        lines.append(f"| {name} | " + " | ".join(f"{count:,}" for count in told) + " |")
+    return "\n".join([*lines, ""])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=1.0)
-    parser.add_argument("--target", choices=list(TARGETS), action="append", help="one of them; all where none is named")
+    parser.add_argument("--minutes", type=float, default=1.0, help="for each reader")
+    parser.add_argument("--reader", choices=list(READERS), action="append", help="one of them; all where none is named")
+    parser.add_argument("--output", type=Path, help="folder to write fuzz.md to")
     options = parser.parse_args()
-    sums = dict.fromkeys(options.target or TARGETS, (0, 0))
-    end = time.monotonic() + 60 * options.minutes
-    for name in itertools.cycle(list(sums)):
-        if time.monotonic() > end:
-            break
-        read, refused = fuzz(name, 200)
-        sums[name] = (sums[name][0] + read, sums[name][1] + refused)
-    for name, (read, refused) in sums.items():
-        print(f"{name:14} {read:8} read  {refused:8} refused with a typed error  0 otherwise")
+    readers = options.reader or list(READERS)
+    with ProcessPoolExecutor(len(readers), multiprocessing.get_context("spawn")) as processes:
+        made = list(processes.map(fuzz, readers, [60 * options.minutes] * len(readers)))
+    told = page(dict(zip(readers, made, strict=True)), options.minutes)
+    print(told, *(finding for tally in made for finding in tally.findings), sep="\n")
+    if options.output:
+        options.output.mkdir(parents=True, exist_ok=True)
+        (options.output / "fuzz.md").write_text(told, encoding="utf-8")
+    sys.exit(any(tally.findings for tally in made))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def write_collection(folder: Path, count: int) -> int:
     folder.mkdir(parents=True)
     for index in range(count):
         noise = random.integers(-4, 5, (SIDE, SIDE, 1), dtype=np.int16)
-        save_png(np.clip(plates[index % KINDS] + noise, 0, 255).astype(np.uint8), folder / f"{index:05}.png", 1)
+        save_png(np.clip(plates[index % KINDS] + noise, 0, 255).astype(np.uint8), folder / f"{index:05}.png", fast=True)
     return sum(path.stat().st_size for path in folder.iterdir())
 
 

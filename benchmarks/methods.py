@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from detector import job
+from detector import Case, job
 
 from fcdd.paper import published
 
@@ -101,7 +101,7 @@ def main() -> None:
             for name in classes:
                 path = kept / f"{method}-{setting}-{name}.json"
                 if not path.exists():
-                    told = job(options.data / name, 0, setting == "few", method)
+                    told = job(options.data / name, 0, Case(few=setting == "few", method=method))
                     path.write_text(json.dumps({"method": method, **{key: told[key] for key in KEPT}}))
                     print(path.stem, _cell(told), f"{told['train_seconds']:.0f} s", flush=True)
     runs = [json.loads(path.read_text()) for path in sorted(kept.glob("*.json"))]
