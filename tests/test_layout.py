@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "fcdd"
 LAYERS = [
     {"errors", "__init__"},
     {"files", "images", "interrupt", "metrics", "outputs", "progress", "regions", "registry", "seeds"},
-    {"modelfile", "reading"},
+    {"framing", "modelfile", "reading"},
     {"folders"},
     {"nn", "data"},
     {"anomalies"},
@@ -29,6 +29,7 @@ LAYERS = [
 WITHOUT_TORCH = [
     "batch.local",
     "batch.on_ray",
+    "batch.watch",
     "check",
     "cli",
     "detector",
