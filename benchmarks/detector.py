@@ -21,6 +21,7 @@ from detector_table import write_table
 from numpy.typing import NDArray
 
 from fcdd import folders, images, metrics
+from fcdd.check.suspects import suspected
 from fcdd.detector.detector import Detector
 from fcdd.detector.settings import Settings
 
@@ -95,6 +96,9 @@ def job(root: Path, seed: int, case: Case) -> dict[str, Any]:
     told = measured(detector, test, rest)
     told |= {"class": root.name, "seed": seed, "few": case.few, "train_seconds": training}
     told |= {"memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
+    if case.contaminated:
+        found = suspected(detector, [*good, *(test.paths[i] for i in chosen)])
+        told["suspects"] = {"hidden": len(chosen), "found": sum(at >= len(good) for at in found), "named": len(found)}
     if case.light and seed == 0:
         told["light"] = lights(detector, [images.load(test.paths[i]) for i in rest], [test.labels[i] for i in rest])
     return told

@@ -105,7 +105,16 @@ def contamination(runs: Sequence[Run]) -> str:
     """What defects among the good images cost."""
     names = {"good": "clean", "contaminated": "5 % defects among the good images"}
     about = "Image / pixel AUROC. The defects come from the test set, which they leave; nothing says which they are."
-    return _beside(runs, names, "Contaminated training sets (seed 0)", about)
+    chosen = [run for run in runs if run["case"] == "contaminated"]
+    if not chosen:
+        return ""
+    counts = [f"{r['class']} {r['suspects']['found']} of {r['suspects']['hidden']}" for r in chosen]
+    wrong = sum(run["suspects"]["named"] - run["suspects"]["found"] for run in chosen)
+    told = (
+        f"\n\nHidden defects that `fcdd check GOOD --against MODEL` names afterwards, with the very model that learnt "
+        f"from them: {', '.join(counts)}; good images that it names beside them: {wrong}."
+    )
+    return _beside(runs, names, "Contaminated training sets (seed 0)", about) + told
 
 
 def _beside(runs: Sequence[Run], names: dict[str, str], title: str, about: str, speed: bool = False) -> str:

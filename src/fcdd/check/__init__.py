@@ -17,6 +17,8 @@ from fcdd.check.inventory import few, gray_and_colour, ignored, quality, sizes, 
 from fcdd.check.looks import examine
 from fcdd.check.masks import check_masks
 from fcdd.check.outliers import shift, unlike
+from fcdd.check.suspects import named
+from fcdd.detector.judge import Judge
 
 __all__ = ["Diagnosis", "Finding", "check"]
 
@@ -24,12 +26,19 @@ _EXPLAINING = frozenset({"gray-and-colour", "odd-aspect"})  # why an image is un
 
 
 def check(
-    root: Path, *, good: Path | None = None, defects: Path | None = None, masks: Path | None = None, quiet: bool = False
+    root: Path,
+    *,
+    good: Path | None = None,
+    defects: Path | None = None,
+    masks: Path | None = None,
+    against: Judge | None = None,
+    quiet: bool = False,
 ) -> Diagnosis:
     """Examine every image below `root`: a folder of good images; good/ with defects/ (or a folder for each type of
     defect) and perhaps masks/; or MVTec's train/good/, test/<type>/ and ground_truth/<type>/.
 
-    `good`, `defects` and `masks` replace the folder that was found for each.
+    `good`, `defects` and `masks` replace the folder that was found for each; `against` is a model that judges the good
+    images of training.
     """
     obstacle = unusable(root, good, defects, masks)
     if obstacle:
@@ -38,6 +47,7 @@ def check(
     files = folders.files()
     looks, marks, errors = examine(folders, files, quiet=quiet)
     counts = {group: sum(look.group == group for look in looks) for group in (TRAIN, TEST, DEFECTS)}
+    trained = [look for look in looks if look.group == TRAIN]
     findings = [
         *nested(folders),
         *few(counts[TRAIN]),
@@ -50,7 +60,8 @@ def check(
         *gray_and_colour(looks),
         *sizes(looks),
         *quality(looks),
-        *plain_background([look.path for look in looks if look.group == TRAIN]),
+        *plain_background([look.path for look in trained]),
+        *(named(against, trained) if against else ()),
     ]
     explained = {file for finding in findings if finding.code in _EXPLAINING for file in finding.files}
     for group in (TRAIN, TEST):

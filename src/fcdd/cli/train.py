@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fcdd import folders, images
 from fcdd.check.background import Watch
 from fcdd.check.foreground import propose
+from fcdd.check.suspects import sentence
 from fcdd.cli.common import (
     FitOption,
     Json,
@@ -153,7 +154,10 @@ def _trained(
         )
     )
     card, cards = inspection.model_card(detector), _cross_validated(detector)
-    warnings = [watched.sentence]
+    unlike = sentence([path.name for path in held], [item.score for item in items[: len(held)]])
+    if unlike:
+        unlike += f" {command('check', good, '--against', output)} looks through all of them."
+    warnings = [watched.sentence, unlike]
     shown_page = inspection.report(
         output.stem, subtitle, items, detector.calibration, card, cards=cards, warnings=warnings
     )
