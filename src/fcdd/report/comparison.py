@@ -239,7 +239,7 @@ def _page(
     page = html.parts(
         "report/comparison.html",
         styles=("report/comparison.css",),
-        script="report/comparison.js",
+        scripts=("report/gallery.js", "report/comparison.js"),
         sources="'self' file:",  # as on the page of results, whose images are files beside it too
         title=" and ".join(one.name for one in judged) if len(judged) == 2 else f"{len(judged)} models",
         subtitle=f"{len(names):,} images of {root}",

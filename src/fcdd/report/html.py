@@ -33,18 +33,18 @@ def asset(name: str) -> Markup:
 
 
 def parts(
-    template: str, *, styles: Sequence[str] = (), script: str = "", sources: str = "data:", **values: Any
+    template: str, *, styles: Sequence[str] = (), scripts: Sequence[str] = (), sources: str = "data:", **values: Any
 ) -> Iterator[str]:
     """The page of a template that extends `report/base.html`, piece by piece, so that long lists need no memory.
 
-    `styles` are further style sheets and `script` the only script of the page, both by their path in the package;
+    `styles` are further style sheets and `scripts` make the only script of the page, all by their path in the package;
     `sources` says where images may come from, as in a Content-Security-Policy.
     """
     style = Markup("").join(asset(name) for name in ("report/style.css", *styles))
-    code = asset(script) if script else Markup("")
+    code = Markup("").join(asset(name) for name in scripts)
     # Only this very script may run and nothing else may be loaded, even if a text slipped through unescaped.
     policy = f"default-src 'none'; img-src {sources}; style-src 'unsafe-inline'"
-    if script:
+    if scripts:
         digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
         policy += f"; script-src 'sha256-{digest}'"
     return environment().get_template(template).generate(style=style, script=code, policy=policy, **values)

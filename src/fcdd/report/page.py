@@ -36,7 +36,7 @@ def render(report: ReportData, path: str | Path) -> None:
     ranking = rank(scores, labels) if len(set(labels)) == 2 else None
     page = html.parts(
         "report/report.html",
-        script="report/script.js",
+        scripts=("report/gallery.js", "report/script.js"),
         title=report.title,
         subtitle=report.subtitle,
         symbols=SYMBOLS,
@@ -91,7 +91,7 @@ def render_results(
     ]
     page = html.parts(
         "report/results.html",
-        script="report/script.js",
+        scripts=("report/gallery.js", "report/script.js"),
         # A page opened from the disk has no origin of its own, so that 'self' alone would refuse its images.
         sources="'self' file:",
         title=title,
